@@ -1,0 +1,18 @@
+# Compiler flags and ccache. Every target links decant_options.
+add_library(decant_options INTERFACE)
+target_compile_options(decant_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
+  -Wno-unused-parameter -fno-math-errno -ffp-contract=off)
+target_include_directories(decant_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+if(DECANT_WERROR)
+  target_compile_options(decant_options INTERFACE -Werror)
+endif()
+if(DECANT_SANITIZE)
+  target_compile_options(decant_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all
+    -fno-omit-frame-pointer)
+  target_link_options(decant_options INTERFACE -fsanitize=address,undefined)
+endif()
+
+find_program(DECANT_CCACHE ccache)
+if(DECANT_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${DECANT_CCACHE})
+endif()
