@@ -11,9 +11,9 @@
 
 namespace decant {
 
-/// Writes a file under a temporary name beside its final one, and gives it the final name in commit(). Without
-/// commit() (an error, a kill) nothing with the final name appears, and the destructor removes the temporary file.
-/// Not thread-safe.
+/// Writes a file under a temporary name beside its final one, and gives it the final name in commit().
+/// Without commit() (an error, a kill) nothing with the final name appears, and the destructor removes the
+/// temporary file. Not thread-safe.
 class FileWriter {
  public:
   ~FileWriter();
