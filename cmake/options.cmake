@@ -2,7 +2,8 @@
 add_library(decant_options INTERFACE)
 target_compile_options(decant_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
   -Wno-unused-parameter -fno-math-errno -ffp-contract=off)
-target_include_directories(decant_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+target_include_directories(decant_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include
+  ${PROJECT_BINARY_DIR}/generated)
 if(DECANT_WERROR)
   target_compile_options(decant_options INTERFACE -Werror)
 endif()

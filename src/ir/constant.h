@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/status.h"
+#include "ir/tensor.h"
+
+namespace decant::ir {
+
+/// Produces a constant's elements by ranges of its leading dim, so that a writer needs memory for one range only.
+/// Implementations hold their inputs mapped and are immutable and thread-safe.
+class RowSource {
+ public:
+  virtual ~RowSource() = default;
+  /// Writes rows [begin, end) of the leading dim, dense and row-major, in the constant's dtype. `out` has exactly
+  /// that many bytes.
+  virtual Status read_rows(int64_t begin, int64_t end, std::span<std::byte> out) const = 0;
+};
+
+/// A tensor known before the run: either bytes in memory (mapped from a file, or owned), or rows computed when read.
+/// Immutable; shared by the values and attributes that use it.
+class Constant {
+ public:
+  /// Dense bytes kept alive by `owner`; may be unaligned. Precondition: sizes agree.
+  static std::shared_ptr<const Constant> from_bytes(DType dtype, std::vector<int64_t> dims,
+                                                    std::span<const std::byte> bytes,
+                                                    std::shared_ptr<const void> owner);
+  static std::shared_ptr<const Constant> from_tensor(const Tensor& tensor);
+  static std::shared_ptr<const Constant> from_rows(DType dtype, std::vector<int64_t> dims,
+                                                   std::shared_ptr<const RowSource> source);
+
+  DType dtype() const { return dtype_; }
+  const std::vector<int64_t>& dims() const { return dims_; }
+  int64_t elements() const { return elements_; }
+  size_t bytes() const { return static_cast<size_t>(elements_) * size_of(dtype_); }
+
+  /// The elements in memory without copying; empty dtype when they must be computed (see materialize).
+  bool in_memory() const { return source_ == nullptr; }
+  /// Precondition: in_memory().
+  Tensor tensor() const;
+  /// The elements, computed into new memory where needed.
+  Result<Tensor> materialize() const;
+  /// Rows [begin, end) of the leading dim (a rank-0 constant has one row).
+  Status read_rows(int64_t begin, int64_t end, std::span<std::byte> out) const;
+  int64_t rows() const { return dims_.empty() ? 1 : dims_[0]; }
+
+ private:
+  Constant() = default;
+  DType dtype_ = DType::kUndefined;
+  std::vector<int64_t> dims_;
+  int64_t elements_ = 0;
+  Tensor tensor_;
+  std::shared_ptr<const RowSource> source_;
+};
+using ConstantPtr = std::shared_ptr<const Constant>;
+
+/// The same values in another dtype / with the two axes of a matrix exchanged; computed when read, nothing is copied.
+/// No-ops return the argument.
+ConstantPtr cast_constant(ConstantPtr constant, DType dtype);
+ConstantPtr transpose_constant(ConstantPtr matrix);
+
+}  // namespace decant::ir
