@@ -21,7 +21,8 @@ enum class Isa : uint8_t {
 /// "baseline", "avx2", "avx512", "neon": the names DECANT_ISA and --isa take.
 std::string_view to_string(Isa isa);
 
-/// What the processor has and the operating system lets us use. The last four are reported; no kernel needs them yet.
+/// What the processor has and the operating system lets us use. The last four are reported; no kernel needs
+/// them yet.
 struct CpuFeatures {
   bool avx2 = false;
   bool avx512 = false;
@@ -38,12 +39,13 @@ const CpuFeatures& cpu_features();
 /// Instruction sets of this machine that kernels exist for, best first; never empty.
 std::vector<Isa> available_isas();
 
-/// The instruction set to use: `name` when given, else the environment variable DECANT_ISA when set and not empty,
-/// else the best one. Asking for an unknown one, or one this machine lacks, is an error that lists the available ones.
+/// The instruction set to use: `name` when given, else the environment variable DECANT_ISA when set and not
+/// empty, else the best one. Asking for an unknown one, or one this machine lacks, is an error that lists the
+/// available ones.
 Result<Isa> select_isa(std::optional<std::string_view> name = std::nullopt);
 
-/// Threads to use when the caller names no number: the least of the affinity mask, the cgroup (v1 or v2) CPU quota rounded up
-/// and the physical cores in the mask; at least 1.
+/// Threads to use when the caller names no number: the least of the affinity mask, the cgroup (v1 or v2) CPU
+/// quota rounded up and the physical cores in the mask; at least 1.
 int default_thread_count();
 
 }  // namespace decant

@@ -14,9 +14,10 @@ class ThreadPool;
 
 namespace decant::kernels {
 
-/// Fast kernels on pointers and sizes. Activations and outputs are f32, accumulation is f32; weights and caches are f32, f16
-/// or bf16. No kernel allocates, fails or checks: shapes, strides and dtypes are the caller's to check. Strides ("ld", "stride")
-/// are in elements. Inputs and outputs must not overlap unless a comment says so. Sizes of 0 are allowed and do nothing.
+/// Fast kernels on pointers and sizes. Activations and outputs are f32, accumulation is f32; weights and
+/// caches are f32, f16 or bf16. No kernel allocates, fails or checks: shapes, strides and dtypes are the
+/// caller's to check. Strides ("ld", "stride") are in elements. Inputs and outputs must not overlap unless a
+/// comment says so. Sizes of 0 are allowed and do nothing.
 
 /// Inner kernels of one instruction set (kernel_table.h).
 struct KernelTable;
@@ -29,8 +30,6 @@ struct Context {
   const KernelTable* table;
   ThreadPool* pool;
 };
-
-// ---- Matrix products (gemm/matmul.cc)
 
 /// One product C[M,N] (+)= A[M,K] * B (+ bias[N]) of a group that shares A.
 struct MatmulPart {
@@ -47,25 +46,25 @@ struct MatmulPart {
 
 inline constexpr size_t kMaxMatmulParts = 4;
 
-/// Bytes of scratch that matmul / matmul_group may use for these sizes (64-byte aligned base not needed); grows with m and n_threads
-/// only up to a bound. For a group pass the largest n.
+/// Bytes of scratch that matmul / matmul_group may use for these sizes (64-byte aligned base not needed);
+/// grows with m and n_threads only up to a bound. For a group pass the largest n.
 size_t matmul_scratch_bytes(int64_t m, int64_t n, int64_t k, int n_threads);
 
-/// C (+)= A * B for each part (at most kMaxMatmulParts), in one parallel region when m is small, so q/k/v or gate/up read their
-/// weights as one stream. `scratch` holds at least matmul_scratch_bytes(m, largest n, k, pool size).
-/// m <= 8 streams B once in place (bound by memory), larger m packs panels of B (bound by arithmetic).
-/// The result does not depend on the number of threads, except for the order of sums over k when n is small.
+/// C (+)= A * B for each part (at most kMaxMatmulParts), in one parallel region when m is small, so q/k/v or
+/// gate/up read their weights as one stream. `scratch` holds at least matmul_scratch_bytes(m, largest n, k,
+/// pool size). m <= 8 streams B once in place (bound by memory), larger m packs panels of B (bound by
+/// arithmetic). The result does not depend on the number of threads, except for the order of sums over k when
+/// n is small.
 void matmul_group(const Context& ctx, int64_t m, int64_t k, const float* a, int64_t lda,
                   std::span<const MatmulPart> parts, std::span<std::byte> scratch);
 
-inline void matmul(const Context& ctx, int64_t m, int64_t k, const float* a, int64_t lda, const MatmulPart& part,
-                   std::span<std::byte> scratch) {
+inline void matmul(const Context& ctx, int64_t m, int64_t k, const float* a, int64_t lda,
+                   const MatmulPart& part, std::span<std::byte> scratch) {
   matmul_group(ctx, m, k, a, lda, std::span<const MatmulPart>(&part, 1), scratch);
 }
 
-// ---- Attention (attention.cc)
-
-/// Strides of a 4-d tensor addressed as [batch, head, position, channel]; channel stride is 1. BSHD tensors swap head and position.
+/// Strides of a 4-d tensor addressed as [batch, head, position, channel]; channel stride is 1. BSHD tensors
+/// swap head and position.
 struct AttentionStrides {
   int64_t batch = 0;
   int64_t head = 0;
@@ -74,7 +73,8 @@ struct AttentionStrides {
 
 /// softmax(softcap(scale * q k^T) + mask) v for each batch and head; key/value head of query head h is
 /// h / (q_heads / kv_heads). Query i of batch b attends key j when
-///   j < kv_length  and  (!causal or j <= i + offset)  and  (window_left < 0 or j >= i + offset - window_left)
+///   j < kv_length  and  (!causal or j <= i + offset)  and  (window_left < 0 or j >= i + offset -
+///   window_left)
 ///   and (no mask, or mask is f32 and not -inf, or mask is bool and true).
 /// Only keys and values that some query may attend are read. A query that attends nothing gives zeros.
 struct AttentionArgs {
@@ -101,7 +101,8 @@ struct AttentionArgs {
 
   const void* mask = nullptr;             ///< kFloat32 (added) or kBool (true: attend)
   DType mask_dtype = DType::kFloat32;
-  int64_t mask_batch_stride = 0, mask_head_stride = 0, mask_query_stride = 0, mask_key_stride = 1;  ///< 0 broadcasts
+  int64_t mask_batch_stride = 0, mask_head_stride = 0;  ///< 0 broadcasts, in all four
+  int64_t mask_query_stride = 0, mask_key_stride = 1;
 
   float scale = 1.0f;
   float softcap = 0.0f;  ///< > 0: x = softcap * tanh(x / softcap) on scaled scores, before the mask
@@ -112,10 +113,9 @@ size_t attention_scratch_bytes(const AttentionArgs& args, int n_threads);
 
 void attention(const Context& ctx, const AttentionArgs& args, std::span<std::byte> scratch);
 
-// ---- Norms, softmax (norm.cc). Rows are [rows, cols] with row strides ldx / ldy; y may be x.
-
-/// h = x (+ residual); y = h / sqrt(mean(h^2) + eps) * weight (Zhang & Sennrich 2019). weight [cols] may be null (ones).
-/// With `residual` (stride ldx) h is also written to `sum_out` (stride ldx; may be x or residual; may be null).
+/// h = x (+ residual); y = h / sqrt(mean(h^2) + eps) * weight (Zhang & Sennrich 2019). weight [cols] may be
+/// null (ones). With `residual` (stride ldx) h is also written to `sum_out` (stride ldx; may be x or
+/// residual; may be null).
 struct RmsNormArgs {
   int64_t rows = 0, cols = 0;
   const float* x = nullptr;
@@ -130,18 +130,17 @@ struct RmsNormArgs {
 void rms_norm(const Context& ctx, const RmsNormArgs& args);
 
 /// y = (x - mean) / sqrt(variance + eps) * weight + bias; weight and bias [cols] may be null.
-void layer_norm(const Context& ctx, int64_t rows, int64_t cols, const float* x, int64_t ldx, const float* weight,
-                const float* bias, float eps, float* y, int64_t ldy);
+void layer_norm(const Context& ctx, int64_t rows, int64_t cols, const float* x, int64_t ldx,
+                const float* weight, const float* bias, float eps, float* y, int64_t ldy);
 
 /// Softmax over each row; a row of only -inf gives NaN, as ONNX Softmax does.
-void softmax(const Context& ctx, int64_t rows, int64_t cols, const float* x, int64_t ldx, float* y, int64_t ldy);
+void softmax(const Context& ctx, int64_t rows, int64_t cols, const float* x, int64_t ldx, float* y,
+             int64_t ldy);
 
-// ---- Rotary embedding (rotary.cc)
-
-/// Rotates the first rotary_dim channels of each head by the angles whose cosines and sines are given; the rest is copied.
-/// half-split: pairs (c, c + rotary_dim/2); interleaved: pairs (2c, 2c+1). out = (a cos - b sin, b cos + a sin).
-/// The table row of (b, s) is positions[b * positions_batch_stride + s] when given, else b * table_batch_rows + s;
-/// rows are table_row_stride apart and hold at least rotary_dim / 2 values.
+/// Rotates the first rotary_dim channels of each head by the angles whose cosines and sines are given; the
+/// rest is copied. half-split: pairs (c, c + rotary_dim/2); interleaved: pairs (2c, 2c+1). out = (a cos - b
+/// sin, b cos + a sin). The table row of (b, s) is positions[b * positions_batch_stride + s] when given, else
+/// b * table_batch_rows + s; rows are table_row_stride apart and hold at least rotary_dim / 2 values.
 struct RotaryArgs {
   int64_t batch = 0, heads = 0, seq = 0, head_dim = 0;
   int64_t rotary_dim = 0;  ///< even, <= head_dim
@@ -159,8 +158,6 @@ struct RotaryArgs {
 };
 void rotary(const Context& ctx, const RotaryArgs& args);
 
-// ---- Elementwise (elementwise.cc). Outputs may be one of the inputs.
-
 enum class UnaryOp : uint8_t {
   kSigmoid, kSilu, kTanh, kExp, kGeluErf, kGeluTanh, kErf, kRelu, kNeg, kAbs, kSqrt, kReciprocal, kSquare,
   kSin, kCos, kLog,
@@ -177,15 +174,17 @@ inline constexpr int kBinaryOps = 6;
 void binary(const Context& ctx, BinaryOp op, const float* a, const float* b, float* out, int64_t n);
 
 /// out[r, c] = op(a[r, c], b[c]): dense rows, b broadcast over rows.
-void binary_row(const Context& ctx, BinaryOp op, const float* a, const float* b, float* out, int64_t rows, int64_t cols);
+void binary_row(const Context& ctx, BinaryOp op, const float* a, const float* b, float* out, int64_t rows,
+                int64_t cols);
 
 /// out[i] = op(a[i], b), or op(b, a[i]) with `swapped`.
-void binary_scalar(const Context& ctx, BinaryOp op, const float* a, float b, float* out, int64_t n, bool swapped = false);
+void binary_scalar(const Context& ctx, BinaryOp op, const float* a, float b, float* out, int64_t n,
+                   bool swapped = false);
 
-/// out[r, c] = act(gate[r, c]) * up[r, c]; act is any UnaryOp (kSilu: SwiGLU). Row strides allow gate and up to be halves of
-/// one matrix.
-void gated(const Context& ctx, UnaryOp act, int64_t rows, int64_t cols, const float* gate, int64_t ld_gate, const float* up,
-           int64_t ld_up, float* out, int64_t ld_out);
+/// out[r, c] = act(gate[r, c]) * up[r, c]; act is any UnaryOp (kSilu: SwiGLU). Row strides allow gate and up
+/// to be halves of one matrix.
+void gated(const Context& ctx, UnaryOp act, int64_t rows, int64_t cols, const float* gate, int64_t ld_gate,
+           const float* up, int64_t ld_up, float* out, int64_t ld_out);
 
 /// Index of the largest value, the first of equals; NaNs are skipped; 0 when there is none. n >= 1.
 int64_t argmax(const Context& ctx, const float* x, int64_t n);
