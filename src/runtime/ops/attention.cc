@@ -1,0 +1,147 @@
+#include <cmath>
+
+#include "runtime/kernel.h"
+
+namespace decant::runtime {
+namespace {
+
+using ir::Node;
+using kernels::AttentionArgs;
+using kernels::AttentionStrides;
+
+bool is_cache_dtype(DType t) { return t == DType::kFloat32 || t == DType::kFloat16 || t == DType::kBFloat16; }
+
+AttentionStrides dense_strides(const Arg& x) { return {x.dims[1] * x.dims[2] * x.dims[3], x.dims[2] * x.dims[3], x.dims[3]}; }
+
+/// ONNX Attention-24 on 4-D operands without past inputs: k and v are the whole buffers; nonpad_kv_seqlen (input 6)
+/// says how much of them is valid.
+class Attention final : public Kernel {
+ public:
+  explicit Attention(const Node& node)
+      : causal_(node.int_attribute("is_causal", 0) != 0),
+        window_(node.int_attribute("left_window_size", -1)),
+        scale_(node.float_attribute("scale", 0.0f)),
+        softcap_(node.float_attribute("softcap", 0.0f)) {}
+
+  size_t scratch_bytes(std::span<const Arg> in, std::span<const Arg> out, int threads) const override {
+    return kernels::attention_scratch_bytes(arguments(in, out), threads);
+  }
+
+  Status run(const Call& call) override {
+    DECANT_RETURN_IF_ERROR(check(call.inputs));
+    AttentionArgs args = arguments(call.inputs, call.outputs);
+    const Arg* valid = call.inputs.size() > 6 && call.inputs[6] ? &call.inputs[6] : nullptr;
+    const int64_t buffer = call.inputs[1].dims[2];
+    if (valid) {
+      if (valid->elements != args.batch) return invalid_argument("nonpad_kv_seqlen has not one entry for each batch row");
+      for (int64_t b = 0; b < args.batch; ++b) {
+        const int64_t n = valid->as<const int64_t>()[b];
+        if (n < 0 || n > buffer) {
+          return out_of_range("the cache holds " + std::to_string(buffer) + " positions, " + std::to_string(n) + " are needed; raise --max-cache-len");
+        }
+      }
+      args.kv_lengths = valid->as<const int64_t>();
+    }
+    int64_t offset = 0;
+    if (causal_ && args.batch == 1 && valid) offset = args.kv_lengths[0] - args.q_len;
+    if (causal_ && args.batch > 1 && valid) {
+      for (int64_t b = 1; b < args.batch; ++b) {
+        if (args.kv_lengths[b] != args.kv_lengths[0]) return unsupported("causal attention over rows of unequal lengths");
+      }
+      offset = args.kv_lengths[0] - args.q_len;
+    }
+    args.offset = offset;
+    kernels::attention(call.kernels, args, call.scratch);
+    return ok_status();
+  }
+
+ private:
+  static Status check(std::span<const Arg> in) {
+    const Arg &q = in[0], &k = in[1], &v = in[2];
+    if (k.dims[0] != q.dims[0] || v.dims[0] != q.dims[0] || k.dims[1] != v.dims[1] || k.dims[2] != v.dims[2] ||
+        k.dims[3] != q.dims[3] || k.dims[1] == 0 || q.dims[1] % k.dims[1] != 0) {
+      return invalid_argument("query, key and value shapes do not fit each other");
+    }
+    if (in.size() <= 3 || !in[3]) return ok_status();
+    const Arg& mask = in[3];
+    const int64_t full[4] = {k.dims[2], q.dims[2], q.dims[1], q.dims[0]};
+    if (mask.rank > 4) return invalid_argument("the mask has more than 4 dims");
+    for (int i = 0; i < mask.rank; ++i) {
+      const int64_t dim = mask.dims[mask.rank - 1 - i];
+      if (dim != 1 && (i == 0 ? dim > full[0] : dim != full[i])) return invalid_argument("the mask does not broadcast to [batch, heads, queries, keys]");
+    }
+    return ok_status();
+  }
+
+  AttentionArgs arguments(std::span<const Arg> in, std::span<const Arg> out) const {
+    const Arg &q = in[0], &k = in[1], &v = in[2], &y = out[0];
+    AttentionArgs a;
+    a.batch = q.dims[0];
+    a.q_heads = q.dims[1];
+    a.q_len = q.dims[2];
+    a.qk_dim = q.dims[3];
+    a.kv_heads = k.dims[1];
+    a.v_dim = v.dims[3];
+    a.q = q.as<const float>();
+    a.q_strides = dense_strides(q);
+    a.k = k.data;
+    a.k_strides = dense_strides(k);
+    a.v = v.data;
+    a.v_strides = dense_strides(v);
+    a.kv_dtype = k.dtype;
+    a.out = y.as<float>();
+    a.out_strides = dense_strides(y);
+    a.kv_length = k.dims[2];
+    a.causal = causal_;
+    a.window_left = window_;
+    a.scale = scale_ > 0 ? scale_ : 1.0f / std::sqrt(static_cast<float>(a.qk_dim));
+    a.softcap = softcap_;
+    if (in.size() > 3 && in[3]) {
+      const Arg& mask = in[3];
+      a.mask = mask.data;
+      a.mask_dtype = mask.dtype;
+      int64_t stride = 1;
+      int64_t* strides[4] = {&a.mask_key_stride, &a.mask_query_stride, &a.mask_head_stride, &a.mask_batch_stride};
+      for (int i = 0; i < 4; ++i) {
+        const int axis = mask.rank - 1 - i;
+        const int64_t dim = axis >= 0 ? mask.dims[axis] : 1;
+        *strides[i] = dim == 1 && i > 0 ? 0 : stride;
+        stride *= dim;
+      }
+      // A mask over fewer keys than the buffer holds hides the rest.
+      const int64_t masked = mask.rank > 0 ? mask.dims[mask.rank - 1] : 1;
+      if (masked == 1 && a.kv_length != 1) {
+        a.mask_key_stride = 0;
+      } else if (masked < a.kv_length) {
+        a.kv_length = masked;
+      }
+    }
+    return a;
+  }
+
+  bool causal_;
+  int64_t window_;
+  float scale_, softcap_;
+};
+
+std::unique_ptr<Kernel> make(const Node& node) {
+  const ir::Value *q = node.input(0), *k = node.input(1), *v = node.input(2), *mask = node.input(3);
+  for (const ir::Value* x : {q, k, v}) {
+    if (!x->shape || x->shape->size() != 4) return nullptr;
+  }
+  if (q->dtype != DType::kFloat32 || !is_cache_dtype(k->dtype) || v->dtype != k->dtype) return nullptr;
+  if (node.input(4) || node.input(5)) return nullptr;
+  if (mask && (!mask->shape || (mask->dtype != DType::kFloat32 && mask->dtype != DType::kBool))) return nullptr;
+  if (node.int_attribute("right_window_size", -1) >= 0 && node.int_attribute("is_causal", 0) == 0) return nullptr;
+  if (node.int_attribute("left_window_size", -1) >= 0 && node.int_attribute("is_causal", 0) == 0) return nullptr;
+  for (size_t i = 1; i < node.outputs().size(); ++i) {
+    if (node.output(i)) return nullptr;
+  }
+  return std::make_unique<Attention>(node);
+}
+
+}  // namespace
+
+DECANT_KERNEL(Attention) { return {"Attention", "", &make}; }
+
+}  // namespace decant::runtime

@@ -1,0 +1,128 @@
+#include "runtime/ops/matmul.h"
+
+#include <algorithm>
+#include <array>
+
+namespace decant::runtime {
+namespace {
+
+using ir::Node;
+
+bool is_weight_dtype(DType t) { return t == DType::kFloat32 || t == DType::kFloat16 || t == DType::kBFloat16; }
+
+bool transposed_b(const Node& node) { return node.int_attribute("transB", 0) != 0; }
+
+/// A·B for constant matrices B that share A: leading dims of A are rows.
+class WeightMatmul final : public Kernel {
+ public:
+  explicit WeightMatmul(std::vector<bool> transposed) : transposed_(std::move(transposed)) {}
+
+  size_t scratch_bytes(std::span<const Arg> in, std::span<const Arg> out, int threads) const override {
+    int64_t n = 0;
+    for (const Arg& c : out) n = std::max(n, c.dims[c.rank - 1]);
+    const int64_t k = in[0].dims[in[0].rank - 1];
+    return kernels::matmul_scratch_bytes(k ? in[0].elements / k : 0, n, k, threads);
+  }
+
+  Status run(const Call& call) override {
+    const Arg& a = call.inputs[0];
+    const int64_t k = a.dims[a.rank - 1];
+    const int64_t m = k ? a.elements / k : 0;
+    std::array<kernels::MatmulPart, kernels::kMaxMatmulParts> parts;
+    for (size_t i = 0; i < transposed_.size(); ++i) {
+      const Arg& b = call.inputs[i + 1];
+      const Arg& c = call.outputs[i];
+      kernels::MatmulPart& part = parts[i];
+      part.b = b.data;
+      part.b_dtype = b.dtype;
+      part.b_transposed = transposed_[i];
+      part.ldb = b.dims[1];
+      part.n = c.dims[c.rank - 1];
+      part.c = c.as<float>();
+      part.ldc = part.n;
+    }
+    kernels::matmul_group(call.kernels, m, k, a.as<const float>(), k, {parts.data(), transposed_.size()}, call.scratch);
+    return ok_status();
+  }
+
+ private:
+  std::vector<bool> transposed_;
+};
+
+/// Batched f32 product with broadcast leading dims; operands of rank 2 and more.
+class BatchedMatmul final : public Kernel {
+ public:
+  explicit BatchedMatmul(bool transposed) : transposed_(transposed) {}
+
+  size_t scratch_bytes(std::span<const Arg> in, std::span<const Arg> out, int threads) const override {
+    const Arg &a = in[0], &c = out[0];
+    return kernels::matmul_scratch_bytes(a.dims[a.rank - 2], c.dims[c.rank - 1], a.dims[a.rank - 1], threads);
+  }
+
+  Status run(const Call& call) override {
+    const Arg &a = call.inputs[0], &b = call.inputs[1], &c = call.outputs[0];
+    const int64_t m = a.dims[a.rank - 2], k = a.dims[a.rank - 1], n = c.dims[c.rank - 1];
+    const int batch_rank = c.rank - 2;
+    int64_t batches = 1;
+    for (int i = 0; i < batch_rank; ++i) batches *= c.dims[i];
+    for (int64_t batch = 0; batch < batches; ++batch) {
+      kernels::MatmulPart part;
+      part.b = b.as<const float>() + matrix_index(b, c, batch) * k * n;
+      part.b_transposed = transposed_;
+      part.ldb = transposed_ ? k : n;
+      part.n = n;
+      part.c = c.as<float>() + batch * m * n;
+      part.ldc = n;
+      kernels::matmul(call.kernels, m, k, a.as<const float>() + matrix_index(a, c, batch) * m * k, k, part, call.scratch);
+    }
+    return ok_status();
+  }
+
+ private:
+  /// Which matrix of a broadcast operand the output's flat batch index reads.
+  static int64_t matrix_index(const Arg& x, const Arg& c, int64_t batch) {
+    int64_t index = 0, stride = 1;
+    const int offset = c.rank - x.rank;
+    for (int axis = c.rank - 3; axis >= 0; --axis) {
+      const int64_t position = batch % c.dims[axis];
+      batch /= c.dims[axis];
+      if (axis < offset) continue;
+      const int64_t dim = x.dims[axis - offset];
+      if (dim != 1) index += position * stride;
+      stride *= dim;
+    }
+    return index;
+  }
+
+  bool transposed_;
+};
+
+std::unique_ptr<Kernel> make(const Node& node) {
+  if (matmul_can_group(node)) return std::make_unique<WeightMatmul>(std::vector<bool>{transposed_b(node)});
+  const ir::Value *a = node.input(0), *b = node.input(1);
+  if (a->dtype != DType::kFloat32 || b->dtype != DType::kFloat32) return nullptr;
+  if (!a->shape || !b->shape || a->shape->size() < 2 || b->shape->size() < 2) return nullptr;
+  if (node.int_attribute("transA", 0) != 0 || node.float_attribute("alpha", 1.0f) != 1.0f) return nullptr;
+  return std::make_unique<BatchedMatmul>(transposed_b(node));
+}
+
+}  // namespace
+
+bool matmul_can_group(const Node& node) {
+  const bool fused = node.op() == "FusedMatMul" && node.domain() == "com.microsoft";
+  if (!node.is("MatMul") && !fused) return false;
+  const ir::Value *a = node.input(0), *b = node.input(1);
+  return a && b && b->constant && a->dtype == DType::kFloat32 && is_weight_dtype(b->dtype) && b->constant->dims().size() == 2 &&
+         a->shape && !a->shape->empty() && node.int_attribute("transA", 0) == 0 && node.float_attribute("alpha", 1.0f) == 1.0f;
+}
+
+std::unique_ptr<Kernel> make_matmul_group(const std::vector<const Node*>& nodes) {
+  std::vector<bool> transposed;
+  for (const Node* node : nodes) transposed.push_back(transposed_b(*node));
+  return std::make_unique<WeightMatmul>(std::move(transposed));
+}
+
+DECANT_KERNEL(MatMul) { return {"MatMul", "", &make}; }
+DECANT_KERNEL(FusedMatMul) { return {"FusedMatMul", "com.microsoft", &make}; }
+
+}  // namespace decant::runtime

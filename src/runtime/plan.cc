@@ -1,0 +1,271 @@
+#include "runtime/plan.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <new>
+
+#include "base/checked.h"
+#include "ir/op.h"
+#include "runtime/plan_builder.h"
+
+namespace decant::runtime {
+namespace {
+
+constexpr size_t kAlignment = 64;
+/// Room for sizes that grow by a position a step (masks), so that decoding does not reallocate.
+constexpr size_t kArenaSlack = size_t{256} << 10;
+
+size_t align_up(size_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; }
+
+void free_arena(std::byte* p) { ::operator delete(p, std::align_val_t{kAlignment}); }
+
+Status dim_error(const ir::Value& v, const Arg& arg, size_t axis, int64_t expected) {
+  return invalid_argument("input '" + v.name + "' is " + ir::describe(arg.dtype, arg.shape()) + ": dim " + std::to_string(axis) +
+                          " is " + std::to_string(arg.dims[axis]) + ", expected " + (*v.shape)[axis].to_string() + " = " +
+                          std::to_string(expected));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Engine>> Engine::create(int threads, std::string_view isa_name) {
+  DECANT_ASSIGN(const Isa isa, select_isa(isa_name.empty() ? std::nullopt : std::optional(isa_name)));
+  if (!kernels::kernel_table(isa)) return unsupported("this build has no kernels for " + std::string(to_string(isa)));
+  return std::make_shared<Engine>(isa, threads > 0 ? threads : default_thread_count());
+}
+
+Result<std::unique_ptr<Plan>> Plan::compile(std::unique_ptr<ir::Graph> graph, std::shared_ptr<Engine> engine,
+                                            const PlanOptions& options) {
+  auto plan = std::unique_ptr<Plan>(new Plan());
+  plan->graph_ = std::move(graph);
+  plan->engine_ = std::move(engine);
+  DECANT_RETURN_IF_ERROR(PlanBuilder(*plan, options).build());
+
+  size_t dims = 0;
+  for (Slot& slot : plan->values_) {
+    slot.dims_at = dims;
+    dims += slot.dim_slots.size();
+  }
+  plan->dims_.resize(dims);
+  for (size_t v = 0; v < plan->values_.size(); ++v) {
+    Slot& slot = plan->values_[v];
+    Arg& arg = plan->args_[v];
+    if (slot.storage == Storage::kConstant) {
+      arg.data = const_cast<void*>(slot.tensor.data());
+      arg.dims = slot.tensor.dims().data();
+      arg.rank = static_cast<int32_t>(slot.tensor.rank());
+      arg.elements = slot.tensor.elements();
+    } else {
+      arg.dims = plan->dims_.data() + slot.dims_at;
+      arg.rank = static_cast<int32_t>(slot.dim_slots.size());
+    }
+  }
+  plan->bound_symbols_.resize(plan->symbol_sources_.size(), -1);
+  return plan;
+}
+
+Plan::~Plan() {
+  if (arena_) free_arena(arena_);
+}
+
+Status Plan::bind_inputs(std::span<const Arg> inputs, bool* changed) {
+  const auto& declared = graph_->inputs();
+  if (inputs.size() != declared.size()) {
+    return invalid_argument("the graph takes " + std::to_string(declared.size()) + " inputs, " + std::to_string(inputs.size()) + " were given");
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const ir::Value& v = *declared[i];
+    const Arg& arg = inputs[i];
+    if (arg.dtype != v.dtype || arg.rank != static_cast<int32_t>(v.shape->size())) {
+      return invalid_argument("input '" + v.name + "' is " + ir::describe(arg.dtype, arg.shape()) + ", expected " +
+                              std::string(to_string(v.dtype)) + ir::to_string(*v.shape));
+    }
+    args_[static_cast<size_t>(input_values_[i])].data = arg.data;
+  }
+  *changed = !ready_;
+  for (size_t s = 0; s < symbol_sources_.size(); ++s) {
+    const SymbolSource& source = symbol_sources_[s];
+    const Arg& arg = inputs[static_cast<size_t>(source.input)];
+    int64_t value = 0;
+    if (source.axis >= 0) {
+      value = arg.dims[source.axis];
+    } else if (arg.elements == 1) {
+      value = ir::Tensor::view(arg.dtype, {}, arg.data, nullptr).int_at(0);
+    }
+    if (value < 0) {
+      return invalid_argument("input '" + declared[static_cast<size_t>(source.input)]->name + "': a length or dim is negative");
+    }
+    if (bound_symbols_[s] == value && !*changed) continue;
+    bound_symbols_[s] = value;
+    dims_program_.set(source.slot, value);
+    *changed = true;
+  }
+  if (*changed) DECANT_RETURN_IF_ERROR(dims_program_.evaluate());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Slot& slot = values_[static_cast<size_t>(input_values_[i])];
+    for (size_t axis = 0; axis < slot.dim_slots.size(); ++axis) {
+      const int64_t expected = dims_program_.at(slot.dim_slots[axis]);
+      if (inputs[i].dims[axis] != expected) return dim_error(*declared[i], inputs[i], axis, expected);
+    }
+  }
+  return ok_status();
+}
+
+Status Plan::resize() {
+  std::fill(buffer_bytes_.begin(), buffer_bytes_.end(), 0);
+  for (size_t v = 0; v < values_.size(); ++v) {
+    const Slot& slot = values_[v];
+    if (slot.storage == Storage::kConstant || slot.storage == Storage::kDynamic) continue;
+    for (size_t d = 0; d < slot.dim_slots.size(); ++d) dims_[slot.dims_at + d] = dims_program_.at(slot.dim_slots[d]);
+    Arg& arg = args_[v];
+    const auto elements = checked_elements(arg.shape());
+    const auto bytes = elements ? checked_mul(*elements, size_of(arg.dtype)) : std::nullopt;
+    if (!bytes || *bytes > uint64_t{1} << 46) {
+      return invalid_argument("a tensor of " + ir::describe(arg.dtype, arg.shape()) + " is impossible for these inputs");
+    }
+    arg.elements = static_cast<int64_t>(*elements);
+    if (slot.storage == Storage::kArena) {
+      int64_t& buffer = buffer_bytes_[static_cast<size_t>(slot.buffer)];
+      buffer = std::max(buffer, static_cast<int64_t>(*bytes));
+    }
+  }
+  scratch_bytes_ = 0;
+  for (Step& step : steps_) {
+    if (!step.kernel) continue;
+    for (size_t i = 0; i < step.inputs.size(); ++i) step.input_args[i] = step.inputs[i] < 0 ? Arg{} : args_[static_cast<size_t>(step.inputs[i])];
+    for (size_t i = 0; i < step.outputs.size(); ++i) step.output_args[i] = step.outputs[i] < 0 ? Arg{} : args_[static_cast<size_t>(step.outputs[i])];
+    scratch_bytes_ = std::max(scratch_bytes_, step.kernel->scratch_bytes(step.input_args, step.output_args, engine_->pool.size()));
+  }
+  size_t total = align_up(scratch_bytes_);
+  for (int64_t b : buffer_bytes_) total += align_up(static_cast<size_t>(b));
+  if (total > arena_bytes_) {
+    if (arena_) free_arena(arena_);
+    arena_bytes_ = 0;
+    total += total / 8 + kArenaSlack;
+    arena_ = static_cast<std::byte*>(::operator new(total, std::align_val_t{kAlignment}, std::nothrow));
+    if (!arena_) return resource_error("no memory for " + std::to_string(total) + " bytes of activations; use a shorter prompt or a smaller batch");
+    arena_bytes_ = total;
+  }
+  std::byte* at = arena_ + align_up(scratch_bytes_);
+  std::vector<int64_t>& offsets = buffer_bytes_;  // from sizes to offsets, in place
+  int64_t offset = 0;
+  for (int64_t& b : offsets) {
+    const auto size = static_cast<int64_t>(align_up(static_cast<size_t>(b)));
+    b = offset;
+    offset += size;
+  }
+  for (size_t v = 0; v < values_.size(); ++v) {
+    if (values_[v].storage == Storage::kArena) args_[v].data = at + offsets[static_cast<size_t>(values_[v].buffer)];
+  }
+  return ok_status();
+}
+
+Status Plan::run(std::span<const Arg> inputs) {
+  bool changed = false;
+  ready_ = ready_ && arena_ != nullptr;
+  if (Status s = bind_inputs(inputs, &changed); !s.ok()) {
+    ready_ = false;
+    return s;
+  }
+  if (changed) {
+    ready_ = false;
+    DECANT_RETURN_IF_ERROR(resize());
+    ready_ = true;
+  }
+  for (int v : aliases_) args_[static_cast<size_t>(v)].data = args_[static_cast<size_t>(values_[static_cast<size_t>(v)].root)].data;
+  for (Step& step : steps_) {
+    if (!profiling_) {
+      DECANT_RETURN_IF_ERROR(run_step(step));
+      continue;
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    DECANT_RETURN_IF_ERROR(run_step(step));
+    step.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    ++step.calls;
+  }
+  return ok_status();
+}
+
+Status Plan::run_step(Step& step) {
+  for (size_t i = 0; i < step.inputs.size(); ++i) step.input_args[i] = step.inputs[i] < 0 ? Arg{} : args_[static_cast<size_t>(step.inputs[i])];
+  for (size_t i = 0; i < step.outputs.size(); ++i) step.output_args[i] = step.outputs[i] < 0 ? Arg{} : args_[static_cast<size_t>(step.outputs[i])];
+  if (!step.kernel) return run_reference(step);
+  Call call{step.input_args, step.output_args, {arena_, align_up(scratch_bytes_)}, engine_->context()};
+  if (Status s = step.kernel->run(call); !s.ok()) return std::move(s).with_context(step.node->describe());
+  return ok_status();
+}
+
+Status Plan::run_reference(Step& step) {
+  std::vector<ir::Tensor> held(step.inputs.size());
+  std::vector<const ir::Tensor*> inputs(step.inputs.size(), nullptr);
+  for (size_t i = 0; i < step.inputs.size(); ++i) {
+    if (step.inputs[i] < 0) continue;
+    const Arg& a = step.input_args[i];
+    held[i] = ir::Tensor::view(a.dtype, {a.dims, a.dims + a.rank}, a.data, nullptr);
+    inputs[i] = &held[i];
+  }
+  DECANT_ASSIGN(std::vector<ir::Tensor> results, ir::evaluate_node(*step.node, inputs));
+  for (size_t i = 0; i < step.outputs.size(); ++i) {
+    if (step.outputs[i] < 0) continue;
+    if (i >= results.size()) return internal_error(step.node->describe() + ": the reference kernel gave too few outputs");
+    const auto v = static_cast<size_t>(step.outputs[i]);
+    ir::Tensor& result = results[i];
+    Arg& arg = args_[v];
+    if (values_[v].storage == Storage::kDynamic) {
+      // A view result may share an input's memory that the arena reuses: keep an own copy of what is not owned.
+      if (!result.owner()) {
+        DECANT_ASSIGN(ir::Tensor copy, ir::Tensor::allocate(result.dtype(), result.dims()));
+        std::memcpy(copy.mutable_data(), result.data(), result.bytes());
+        result = std::move(copy);
+      }
+      values_[v].tensor = std::move(result);
+      const ir::Tensor& t = values_[v].tensor;
+      arg = Arg{t.dtype(), const_cast<void*>(t.data()), t.dims().data(), static_cast<int32_t>(t.rank()), t.elements()};
+      continue;
+    }
+    if (!std::equal(arg.dims, arg.dims + arg.rank, result.dims().begin(), result.dims().end()) || arg.dtype != result.dtype()) {
+      return internal_error(step.node->describe() + ": computed " + ir::describe(result) + ", planned " + ir::describe(arg.dtype, arg.shape()));
+    }
+    if (result.bytes()) std::memcpy(arg.data, result.data(), result.bytes());
+  }
+  return ok_status();
+}
+
+const Arg& Plan::output(size_t i) const { return args_[static_cast<size_t>(output_values_[i])]; }
+
+bool Plan::in_place(size_t i) const {
+  int v = output_values_[i];
+  if (values_[static_cast<size_t>(v)].storage != Storage::kAlias) return false;
+  return values_[static_cast<size_t>(values_[static_cast<size_t>(v)].root)].storage == Storage::kInput;
+}
+
+size_t Plan::arena_bytes() const { return arena_bytes_; }
+
+std::vector<std::string> Plan::reference_steps() const {
+  std::map<std::string, int> counts;
+  for (const Step& s : steps_) {
+    if (!s.kernel) ++counts[s.node->op()];
+  }
+  std::vector<std::string> out;
+  for (const auto& [op, n] : counts) out.push_back(op + " x" + std::to_string(n));
+  return out;
+}
+
+std::vector<Plan::Profile> Plan::profile() const {
+  std::map<std::string, Profile> by_op;
+  for (const Step& s : steps_) {
+    Profile& p = by_op[(s.kernel ? "" : "reference ") + s.node->op()];
+    p.seconds += s.seconds;
+    p.calls += s.calls;
+  }
+  std::vector<Profile> out;
+  for (auto& [op, p] : by_op) {
+    p.op = op;
+    out.push_back(p);
+  }
+  std::sort(out.begin(), out.end(), [](const Profile& a, const Profile& b) { return a.seconds > b.seconds; });
+  return out;
+}
+
+}  // namespace decant::runtime

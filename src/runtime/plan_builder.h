@@ -1,0 +1,44 @@
+#pragma once
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "runtime/memory_plan.h"
+#include "runtime/plan.h"
+
+namespace decant::runtime {
+
+/// Builds a Plan from a typed, sorted graph: decides where each value lives, groups products that share their left
+/// operand, picks kernels, and assigns memory.
+class PlanBuilder {
+ public:
+  PlanBuilder(Plan& plan, const PlanOptions& options) : plan_(plan), options_(options) {}
+  Status build();
+
+ private:
+  Status add_inputs();
+  Status add_node(const ir::Node& node);
+  Status add_group(const std::vector<const ir::Node*>& group);
+  void find_groups();
+  Status add_step(const ir::Node& node, std::unique_ptr<Kernel> kernel, std::vector<int> inputs, std::vector<int> outputs);
+  Result<int> value_index(const ir::Value* value);
+  int new_value(const ir::Value& value, Plan::Storage storage);
+  int root_of(int value) const;
+  bool resolvable(const ir::Value& value) const;
+  bool writes_state_in_place(const ir::Node& node) const;
+  void plan_memory();
+  int64_t hint_bytes(const ir::Value& value) const;
+
+  Plan& plan_;
+  PlanOptions options_;
+  std::unordered_map<const ir::Value*, int> index_;
+  std::vector<const ir::Value*> source_;               ///< by value index
+  std::unordered_set<std::string> bindable_;           ///< symbols that inputs give
+  std::unordered_map<const ir::Node*, std::vector<const ir::Node*>> groups_;  ///< by first member
+  std::unordered_set<const ir::Node*> grouped_;        ///< later members
+};
+
+/// Whether the op's output is its first input's memory under another shape.
+bool is_view(const ir::Node& node);
+
+}  // namespace decant::runtime
