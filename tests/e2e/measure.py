@@ -1,0 +1,15 @@
+"""measure.py FD COMMAND...: runs a command from a small process; writes its exit status and peak memory to FD as JSON.
+
+A child's ru_maxrss starts at the size of the process it was forked from, so a test that has PyTorch loaded cannot
+measure its own children; this launcher is a few megabytes.
+"""
+
+import json
+import os
+import sys
+
+descriptor = int(sys.argv[1])
+pid = os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ, file_actions=[(os.POSIX_SPAWN_CLOSE, descriptor)])
+_, status, usage = os.wait4(pid, 0)
+report = {"returncode": os.waitstatus_to_exitcode(status), "peak_rss_bytes": usage.ru_maxrss * 1024}
+os.write(descriptor, json.dumps(report).encode())
