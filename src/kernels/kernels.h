@@ -50,11 +50,10 @@ inline constexpr size_t kMaxMatmulParts = 4;
 /// grows with m and n_threads only up to a bound. For a group pass the largest n.
 size_t matmul_scratch_bytes(int64_t m, int64_t n, int64_t k, int n_threads);
 
-/// C (+)= A * B for each part (at most kMaxMatmulParts), in one parallel region when m is small, so q/k/v or
-/// gate/up read their weights as one stream. `scratch` holds at least matmul_scratch_bytes(m, largest n, k,
-/// pool size). m <= 8 streams B once in place (bound by memory), larger m packs panels of B (bound by
-/// arithmetic). The result does not depend on the number of threads, except for the order of sums over k when
-/// n is small.
+/// C (+)= A * B for each part, in one parallel region for up to kMaxMatmulParts of them, so q/k/v or gate/up
+/// are read as one stream. `scratch` holds at least matmul_scratch_bytes(m, largest n, k, pool size) bytes,
+/// or the slow way is taken. m <= 8 streams B once in place (bound by memory), larger m packs panels of B
+/// (bound by arithmetic). Each element is summed in the same order whatever the number of threads.
 void matmul_group(const Context& ctx, int64_t m, int64_t k, const float* a, int64_t lda,
                   std::span<const MatmulPart> parts, std::span<std::byte> scratch);
 
@@ -108,9 +107,11 @@ struct AttentionArgs {
   float softcap = 0.0f;  ///< > 0: x = softcap * tanh(x / softcap) on scaled scores, before the mask
 };
 
-/// Upper bound for any kv_length. Grows with threads and head dims, not with the cache length.
+/// Bytes of scratch for any kv_length; reads the sizes of `args` only. Grows with threads and head dims, not
+/// with the cache.
 size_t attention_scratch_bytes(const AttentionArgs& args, int n_threads);
 
+/// `scratch` holds at least attention_scratch_bytes(args, pool size) bytes; with less nothing is computed.
 void attention(const Context& ctx, const AttentionArgs& args, std::span<std::byte> scratch);
 
 /// h = x (+ residual); y = h / sqrt(mean(h^2) + eps) * weight (Zhang & Sennrich 2019). weight [cols] may be

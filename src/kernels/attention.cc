@@ -1,0 +1,349 @@
+#include <array>
+#include <cmath>
+
+#include "kernels/parallel.h"
+
+namespace decant::kernels {
+namespace {
+
+constexpr int64_t kBlockedQueries = 8;   // queries from which keys and values are packed
+constexpr int64_t kBlockRows = 112;      // query rows (positions x heads of a group) that share packed keys: 8 tiles of 14
+constexpr int64_t kBlockKeys = 128;      // keys packed at a time: with 128 channels 64 KB, as much for the values
+constexpr int64_t kMaxTileCols = 32;
+constexpr int64_t kSplitMin = 64;        // positions that a worker takes at least
+
+/// What the rows of one query head and batch share.
+struct Problem {
+  const AttentionArgs& g;
+  int64_t batch, kv_head;
+  int64_t length, offset;
+
+  Problem(const AttentionArgs& args, int64_t b, int64_t h)
+      : g(args),
+        batch(b),
+        kv_head(h),
+        length(args.kv_lengths ? args.kv_lengths[b] : args.kv_length),
+        offset(args.offsets ? args.offsets[b] : args.offset) {}
+
+  /// Positions that query i may attend, masks aside.
+  int64_t begin(int64_t i) const {
+    return g.window_left < 0 ? 0 : std::clamp<int64_t>(i + offset - g.window_left, 0, length);
+  }
+  int64_t end(int64_t i) const { return g.causal ? std::clamp<int64_t>(i + offset + 1, 0, length) : length; }
+
+  const void* keys() const {
+    return element_at(g.k, g.kv_dtype, batch * g.k_strides.batch + kv_head * g.k_strides.head);
+  }
+  const void* values() const {
+    return element_at(g.v, g.kv_dtype, batch * g.v_strides.batch + kv_head * g.v_strides.head);
+  }
+  const float* query(int64_t head, int64_t i) const {
+    return g.q + batch * g.q_strides.batch + head * g.q_strides.head + i * g.q_strides.position;
+  }
+  float* out(int64_t head, int64_t i) const {
+    return g.out + batch * g.out_strides.batch + head * g.out_strides.head + i * g.out_strides.position;
+  }
+  const void* mask(int64_t head, int64_t i) const {
+    return element_at(g.mask, g.mask_dtype,
+                      batch * g.mask_batch_stride + head * g.mask_head_stride + i * g.mask_query_stride);
+  }
+};
+
+int64_t group_of(const AttentionArgs& g) { return g.kv_heads > 0 ? g.q_heads / g.kv_heads : 0; }
+
+bool is_blocked(const AttentionArgs& g) { return g.q_len >= kBlockedQueries && g.q_len * group_of(g) >= 16; }
+
+int64_t longest(const AttentionArgs& g) {
+  int64_t n = g.kv_length;
+  if (g.kv_lengths) n = g.batch > 0 ? *std::max_element(g.kv_lengths, g.kv_lengths + g.batch) : 0;
+  return n;
+}
+
+void write_row(const KernelTable& t, float sum, const float* acc, int64_t n, float* out) {
+  std::copy(acc, acc + n, out);
+  t.scale(sum > 0 ? 1.0f / sum : 0.0f, out, n);
+}
+
+/// Tasks of a call are (batch, key/value head, part of the positions).
+struct FewPlan {
+  int64_t rows, heads, parts, tasks;
+
+  FewPlan(const AttentionArgs& g, int threads)
+      : rows(group_of(g) * g.q_len), heads(g.batch * g.kv_heads), parts(1), tasks(heads) {
+    if (threads > 1 && heads > 0 && heads < 4 * threads) parts = ceil_div(4 * threads, heads);
+    tasks = heads * parts;
+  }
+  int64_t worker_floats(const AttentionArgs& g) const { return rows * g.qk_dim + attend_scratch(rows); }
+  int64_t result_floats(const AttentionArgs& g) const { return rows * (g.v_dim + 2); }
+};
+
+struct RowInfo {
+  int64_t *begin, *end;
+  const void** mask;
+};
+
+void few_queries(const Context& ctx, const AttentionArgs& g, std::span<std::byte> scratch) {
+  const KernelTable& t = *ctx.table;
+  FewPlan plan(g, ctx.pool->size());
+  const int64_t usable = std::max<int64_t>(1, longest(g) / kSplitMin);
+  plan.parts = std::min(plan.parts, usable);
+  plan.tasks = plan.heads * plan.parts;
+  const int64_t group = group_of(g), rows = plan.rows;
+
+  Scratch memory(scratch);
+  float* const results = memory.take<float>(plan.tasks * plan.result_floats(g));
+  std::array<float*, 256> floats{};
+  std::array<RowInfo, 256> infos{};
+  for (int i = 0; i < ctx.pool->size(); ++i) {
+    floats[static_cast<size_t>(i)] = memory.take<float>(plan.worker_floats(g));
+    infos[static_cast<size_t>(i)] = {memory.take<int64_t>(rows), memory.take<int64_t>(rows),
+                                     memory.take<const void*>(rows)};
+  }
+
+  const auto one = [&](int worker, int64_t task) {
+    const int64_t head = task / plan.parts, part = task % plan.parts;
+    const Problem p(g, head / g.kv_heads, head % g.kv_heads);
+    float* const q = floats[static_cast<size_t>(worker)];
+    const RowInfo& info = infos[static_cast<size_t>(worker)];
+    int64_t first = p.length, last = 0;
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t h = p.kv_head * group + r / g.q_len, i = r % g.q_len;
+      const float* const x = p.query(h, i);
+      std::copy(x, x + g.qk_dim, q + r * g.qk_dim);
+      info.begin[r] = p.begin(i);
+      info.end[r] = p.end(i);
+      if (g.mask) info.mask[r] = p.mask(h, i);
+      first = std::min(first, info.begin[r]);
+      last = std::max(last, info.end[r]);
+    }
+    last = std::max(first, last);
+    t.scale(g.scale, q, rows * g.qk_dim);
+    AttendArgs a;
+    a.rows = rows;
+    a.qk_dim = g.qk_dim;
+    a.v_dim = g.v_dim;
+    a.q = q;
+    a.k = p.keys();
+    a.k_stride = g.k_strides.position;
+    a.v = p.values();
+    a.v_stride = g.v_strides.position;
+    a.begin = first + (last - first) * part / plan.parts;
+    a.end = first + (last - first) * (part + 1) / plan.parts;
+    a.row_begin = info.begin;
+    a.row_end = info.end;
+    a.row_mask = g.mask ? info.mask : nullptr;
+    a.mask_is_bool = g.mask_dtype == DType::kBool;
+    a.mask_stride = g.mask_key_stride;
+    a.softcap = g.softcap;
+    a.max = results + task * plan.result_floats(g);
+    a.sum = a.max + rows;
+    a.acc = a.sum + rows;
+    a.scratch = q + rows * g.qk_dim;
+    t.attend[element_type(g.kv_dtype)](a);
+  };
+  const double bytes = 2.0 * static_cast<double>(plan.heads * longest(g) * (g.qk_dim + g.v_dim) * rows);
+  if (bytes < kInlineBytes) {
+    for (int64_t i = 0; i < plan.tasks; ++i) one(0, i);
+  } else {
+    ctx.pool->parallel_for(plan.tasks, [&](int worker, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) one(worker, i);
+    });
+  }
+
+  // Sums of the parts, each relative to the largest score of all.
+  for (int64_t head = 0; head < plan.heads; ++head) {
+    const Problem p(g, head / g.kv_heads, head % g.kv_heads);
+    for (int64_t r = 0; r < rows; ++r) {
+      const auto result = [&](int64_t part) {
+        return results + (head * plan.parts + part) * plan.result_floats(g);
+      };
+      const auto acc = [&](int64_t part) { return result(part) + 2 * rows + r * g.v_dim; };
+      float top = -INFINITY, total = 0;
+      for (int64_t i = 0; i < plan.parts; ++i) top = std::max(top, result(i)[r]);
+      float* const sum = acc(0);
+      for (int64_t i = 0; i < plan.parts; ++i) {
+        const float weight = result(i)[r] == -INFINITY ? 0.0f : std::exp(result(i)[r] - top);
+        total += weight * result(i)[rows + r];
+        if (i == 0) {
+          if (plan.parts > 1) t.scale(weight, sum, g.v_dim);
+          continue;
+        }
+        for (int64_t d = 0; d < g.v_dim; ++d) sum[d] += weight * acc(i)[d];
+      }
+      write_row(t, total, sum, g.v_dim, p.out(p.kv_head * group + r / g.q_len, r % g.q_len));
+    }
+  }
+}
+
+struct BlockedPlan {
+  int64_t group, queries, blocks, rows, v_padded;
+
+  explicit BlockedPlan(const AttentionArgs& g)
+      : group(group_of(g)),
+        queries(std::clamp<int64_t>(kBlockRows / std::max<int64_t>(1, group), 1, std::max<int64_t>(1, g.q_len))) {
+    blocks = ceil_div(g.q_len, queries);
+    queries = ceil_div(g.q_len, std::max<int64_t>(1, blocks));
+    rows = group * queries;
+    v_padded = ceil_div(g.v_dim, kMaxTileCols) * kMaxTileCols;
+  }
+  int64_t packed_rows() const { return rows * 4 / 3 + 32; }
+  /// q packed, keys packed, scores, weights packed, values packed, sums, and max and sum of each row.
+  int64_t worker_floats(const AttentionArgs& g) const {
+    return packed_rows() * (g.qk_dim + kBlockKeys) + kBlockKeys * (g.qk_dim + v_padded) +
+           (rows + kMaxTileRows) * (kBlockKeys + v_padded) + 2 * rows + 128;
+  }
+};
+
+class BlockedWorker {
+ public:
+  BlockedWorker(const KernelTable& t, const Problem& p, const BlockedPlan& plan, int64_t first_query, float* memory)
+      : t_(t), p_(p), g_(p.g), first_(first_query) {
+    queries_ = std::min(plan.queries, g_.q_len - first_query);
+    rows_ = plan.group * queries_;
+    tiles_ = ceil_div(rows_, t.tile_rows);
+    v_cols_ = ceil_div(g_.v_dim, t.tile_cols) * t.tile_cols;
+    q_ = memory;
+    weights_ = q_ + plan.packed_rows() * g_.qk_dim;
+    keys_ = weights_ + plan.packed_rows() * kBlockKeys;
+    values_ = keys_ + kBlockKeys * g_.qk_dim;
+    scores_ = values_ + kBlockKeys * plan.v_padded;
+    acc_ = scores_ + (plan.rows + kMaxTileRows) * kBlockKeys;
+    max_ = acc_ + (plan.rows + kMaxTileRows) * plan.v_padded;
+    sum_ = max_ + plan.rows;
+  }
+
+  void run() {
+    pack_queries();
+    std::fill(max_, max_ + rows_, -INFINITY);
+    std::fill(sum_, sum_ + rows_, 0.0f);
+    std::fill(acc_, acc_ + rows_ * v_cols_, 0.0f);
+    const int64_t begin = p_.begin(first_), end = p_.end(first_ + queries_ - 1);
+    for (int64_t key = begin; key < end; key += kBlockKeys) {
+      const int64_t n = std::min(kBlockKeys, end - key);
+      score(key, n);
+      weigh(key, n);
+      add(key, n);
+    }
+    for (int64_t r = 0; r < rows_; ++r) write_row(t_, sum_[r], acc_ + r * v_cols_, g_.v_dim, p_.out(head(r), query(r)));
+  }
+
+ private:
+  int64_t head(int64_t row) const { return p_.kv_head * (rows_ / queries_) + row / queries_; }
+  int64_t query(int64_t row) const { return first_ + row % queries_; }
+  int64_t tile_row(int64_t tile) const { return rows_ * tile / tiles_; }
+
+  void pack_queries() {
+    // Rows are gathered and scaled in the buffer of the scores and sums, a tile at a time, then packed.
+    for (int64_t tile = 0; tile < tiles_; ++tile) {
+      const int64_t first = tile_row(tile), n = tile_row(tile + 1) - first;
+      for (int64_t d = 0; d < g_.qk_dim; d += kBlockKeys) {
+        const int64_t dims = std::min(kBlockKeys, g_.qk_dim - d);
+        for (int64_t i = 0; i < n; ++i) {
+          const float* const x = p_.query(head(first + i), query(first + i)) + d;
+          std::copy(x, x + dims, scores_ + i * kBlockKeys);
+          t_.scale(g_.scale, scores_ + i * kBlockKeys, dims);
+        }
+        t_.pack_a(n, dims, scores_, kBlockKeys, q_ + (tile * g_.qk_dim + d) * t_.a_stride);
+      }
+    }
+  }
+
+  void score(int64_t key, int64_t n) {
+    const ElementType type = element_type(g_.kv_dtype);
+    for (int64_t j = 0; j < n; j += t_.tile_cols) {
+      const void* const k = element_at(p_.keys(), g_.kv_dtype, (key + j) * g_.k_strides.position);
+      t_.pack_b_nk[type](g_.qk_dim, std::min<int64_t>(t_.tile_cols, n - j), k, g_.k_strides.position, keys_);
+      for (int64_t tile = 0; tile < tiles_; ++tile) {
+        const int64_t row = tile_row(tile);
+        t_.tile[tile_row(tile + 1) - row - 1](g_.qk_dim, q_ + tile * g_.qk_dim * t_.a_stride, keys_,
+                                              scores_ + row * kBlockKeys + j, kBlockKeys, nullptr, false);
+      }
+    }
+  }
+
+  void weigh(int64_t key, int64_t n) {
+    for (int64_t r = 0; r < rows_; ++r) {
+      SoftmaxStepArgs s;
+      s.scores = scores_ + r * kBlockKeys;
+      s.begin = key;
+      s.n = n;
+      s.row_begin = p_.begin(query(r));
+      s.row_end = p_.end(query(r));
+      s.mask = g_.mask ? p_.mask(head(r), query(r)) : nullptr;
+      s.mask_is_bool = g_.mask_dtype == DType::kBool;
+      s.mask_stride = g_.mask_key_stride;
+      s.softcap = g_.softcap;
+      s.max = max_ + r;
+      s.sum = sum_ + r;
+      const float factor = t_.softmax_step(s);
+      if (factor != 1.0f) t_.scale(factor, acc_ + r * v_cols_, v_cols_);
+    }
+  }
+
+  void add(int64_t key, int64_t n) {
+    const ElementType type = element_type(g_.kv_dtype);
+    for (int64_t tile = 0; tile < tiles_; ++tile) {
+      const int64_t row = tile_row(tile);
+      t_.pack_a(tile_row(tile + 1) - row, n, scores_ + row * kBlockKeys, kBlockKeys,
+                weights_ + tile * kBlockKeys * t_.a_stride);
+    }
+    for (int64_t d = 0; d < g_.v_dim; d += t_.tile_cols) {
+      const void* const v = element_at(p_.values(), g_.kv_dtype, key * g_.v_strides.position + d);
+      t_.pack_b_kn[type](n, std::min<int64_t>(t_.tile_cols, g_.v_dim - d), v, g_.v_strides.position, values_);
+      for (int64_t tile = 0; tile < tiles_; ++tile) {
+        const int64_t row = tile_row(tile);
+        t_.tile[tile_row(tile + 1) - row - 1](n, weights_ + tile * kBlockKeys * t_.a_stride, values_,
+                                              acc_ + row * v_cols_ + d, v_cols_, nullptr, true);
+      }
+    }
+  }
+
+  const KernelTable& t_;
+  const Problem& p_;
+  const AttentionArgs& g_;
+  int64_t first_, queries_, rows_, tiles_, v_cols_;
+  float *q_, *weights_, *keys_, *values_, *scores_, *acc_, *max_, *sum_;
+};
+
+void many_queries(const Context& ctx, const AttentionArgs& g, std::span<std::byte> scratch) {
+  const BlockedPlan plan(g);
+  Scratch memory(scratch);
+  std::array<float*, 256> floats{};
+  for (int i = 0; i < ctx.pool->size(); ++i) floats[static_cast<size_t>(i)] = memory.take<float>(plan.worker_floats(g));
+  ctx.pool->parallel_for(g.batch * g.kv_heads * plan.blocks, [&](int worker, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t head = i / plan.blocks, block = i % plan.blocks;
+      const Problem p(g, head / g.kv_heads, head % g.kv_heads);
+      if (block * plan.queries >= g.q_len) continue;
+      BlockedWorker(*ctx.table, p, plan, block * plan.queries, floats[static_cast<size_t>(worker)]).run();
+    }
+  });
+}
+
+}  // namespace
+
+size_t attention_scratch_bytes(const AttentionArgs& g, int n_threads) {
+  const int64_t threads = std::clamp(n_threads, 1, 256);
+  int64_t bytes = 0;
+  if (is_blocked(g)) {
+    bytes = threads * (BlockedPlan(g).worker_floats(g) * 4 + 64);
+  } else {
+    const FewPlan plan(g, n_threads);
+    bytes = plan.tasks * plan.result_floats(g) * 4 + 64;
+    bytes += threads * (plan.worker_floats(g) * 4 + plan.rows * 24 + 4 * 64);
+  }
+  return static_cast<size_t>(bytes);
+}
+
+void attention(const Context& ctx, const AttentionArgs& g, std::span<std::byte> scratch) {
+  if (g.batch <= 0 || g.q_len <= 0 || g.kv_heads <= 0 || scratch.size() < attention_scratch_bytes(g, ctx.pool->size())) {
+    return;
+  }
+  if (is_blocked(g)) {
+    many_queries(ctx, g, scratch);
+  } else {
+    few_queries(ctx, g, scratch);
+  }
+}
+
+}  // namespace decant::kernels

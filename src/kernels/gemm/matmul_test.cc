@@ -1,0 +1,126 @@
+#include <cmath>
+
+#include "kernels/reference/reference.h"
+#include "kernels/testing.h"
+
+namespace decant::kernels {
+namespace {
+
+class MatmulTest : public KernelTest {
+ protected:
+  struct Case {
+    int64_t m, n, k;
+    DType dtype;
+    bool transposed, bias, accumulate;
+  };
+
+  void check(const Case& c) {
+    SCOPED_TRACE(testing::Message() << c.m << "x" << c.n << "x" << c.k << " " << to_string(c.dtype)
+                                    << (c.transposed ? " nk" : " kn") << (c.bias ? " bias" : "")
+                                    << (c.accumulate ? " accumulate" : ""));
+    const int64_t lda = c.k + 3, ldb = (c.transposed ? c.k : c.n) + 5, ldc = c.n + 2;
+    const auto a = random(c.m * lda);
+    const auto b = as(c.dtype, random((c.transposed ? c.n : c.k) * ldb));
+    const auto bias = random(c.n);
+    const auto start = random(c.m * ldc);
+    auto got = start, want = start;
+    MatmulPart p;
+    p.b = b.data();
+    p.b_dtype = c.dtype;
+    p.b_transposed = c.transposed;
+    p.ldb = ldb;
+    p.n = c.n;
+    p.bias = c.bias ? bias.data() : nullptr;
+    p.ldc = ldc;
+    p.accumulate = c.accumulate;
+    p.c = want.data();
+    reference::matmul(c.m, c.k, a.data(), lda, p);
+    p.c = got.data();
+    std::vector<std::byte> scratch(matmul_scratch_bytes(c.m, c.n, c.k, pool.size()));
+    matmul(ctx, c.m, c.k, a.data(), lda, p, scratch);
+    expect_near(got, want, 2e-6f * std::sqrt(static_cast<float>(c.k + 1)));  // columns past n stay as they were
+  }
+};
+
+TEST_P(MatmulTest, EveryLayoutAndElement) {
+  for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+    for (const bool transposed : {false, true}) {
+      for (const int64_t m : {1, 2, 3, 5, 8, 9, 17, 33}) check({m, 100, 75, dtype, transposed, true, m % 2 == 1});
+    }
+  }
+}
+
+TEST_P(MatmulTest, SizesAroundBlocks) {
+  for (const bool transposed : {false, true}) {
+    for (const int64_t n : {1, 3, 15, 16, 31, 32, 33, 64, 300}) {
+      for (const int64_t k : {1, 7, 8, 9, 16, 255, 257, 520}) {
+        check({1, n, k, DType::kFloat32, transposed, false, false});
+        check({19, n, k, DType::kFloat32, transposed, true, true});
+      }
+    }
+  }
+}
+
+TEST_P(MatmulTest, ManyChunks) {
+  check({1, 1000, 300, DType::kFloat32, false, true, true});
+  check({1, 1000, 300, DType::kBFloat16, true, true, true});
+  check({4, 5000, 64, DType::kFloat32, false, false, false});
+  check({130, 200, 300, DType::kBFloat16, true, true, false});
+  check({70, 40, 600, DType::kFloat16, false, false, true});
+}
+
+TEST_P(MatmulTest, NothingToSum) {
+  check({2, 20, 0, DType::kFloat32, false, true, true});
+  check({2, 20, 0, DType::kFloat32, true, true, false});
+  check({12, 20, 0, DType::kFloat32, false, true, false});
+}
+
+TEST_P(MatmulTest, WithoutScratchTheResultIsTheSame) {
+  const int64_t m = 20, n = 50, k = 40;
+  const auto a = random(m * k);
+  const auto b = random(k * n);
+  std::vector<float> got(static_cast<size_t>(m * n)), want = got;
+  MatmulPart p;
+  p.b = b.data();
+  p.ldb = n;
+  p.n = n;
+  p.ldc = n;
+  p.c = got.data();
+  matmul(ctx, m, k, a.data(), k, p, {});
+  p.c = want.data();
+  reference::matmul(m, k, a.data(), k, p);
+  expect_near(got, want, 2e-5f);
+}
+
+TEST_P(MatmulTest, GroupEqualsItsParts) {
+  for (const int64_t m : {1, 3, 40}) {
+    const int64_t k = 192, widths[] = {192, 64, 64, 500, 10};
+    const auto a = random(m * k);
+    std::vector<std::vector<float>> weights, got, want;
+    std::vector<MatmulPart> parts;
+    for (const int64_t n : widths) {
+      weights.push_back(random(k * n));
+      got.emplace_back(static_cast<size_t>(m * n));
+    }
+    want = got;
+    for (size_t i = 0; i < got.size(); ++i) {
+      MatmulPart p;
+      p.b = weights[i].data();
+      p.b_transposed = i % 2 == 1;
+      p.n = p.ldc = widths[i];
+      p.ldb = p.b_transposed ? k : p.n;
+      p.c = want[i].data();
+      reference::matmul(m, k, a.data(), k, p);
+      p.c = got[i].data();
+      parts.push_back(p);
+    }
+    std::vector<std::byte> scratch(matmul_scratch_bytes(m, 500, k, pool.size()));
+    matmul_group(ctx, m, k, a.data(), k, parts, scratch);
+    for (size_t i = 0; i < got.size(); ++i) expect_near(got[i], want[i], 3e-5f);
+  }
+}
+
+DECANT_EACH_ISA(MatmulTest);
+
+}  // namespace
+}  // namespace decant::kernels

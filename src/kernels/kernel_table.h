@@ -1,0 +1,107 @@
+#pragma once
+
+// Included by files that are compiled for one instruction set: nothing here may need an ordinary header with
+// inline functions.
+#include <cstddef>
+#include <cstdint>
+
+namespace decant::kernels {
+
+/// Element types of weights and caches, as indices of the tables below.
+enum ElementType : int { kElementF32 = 0, kElementF16 = 1, kElementBf16 = 2, kElementTypes = 3 };
+
+/// Rows [0, rows) of queries, all of one key/value head, against positions [begin, end). Scores of row r
+/// count only for positions [row_begin[r], row_end[r]).
+struct AttendArgs {
+  int64_t rows = 0, qk_dim = 0, v_dim = 0;
+  const float* q = nullptr;  ///< [rows][qk_dim], already scaled
+  const void* k = nullptr;   ///< position 0
+  int64_t k_stride = 0;
+  const void* v = nullptr;
+  int64_t v_stride = 0;
+  int64_t begin = 0, end = 0;
+  const int64_t* row_begin = nullptr;
+  const int64_t* row_end = nullptr;
+  const void* const* row_mask = nullptr;  ///< value of position 0 for each row, or null
+  bool mask_is_bool = false;
+  int64_t mask_stride = 1;
+  float softcap = 0;
+  float* max = nullptr;      ///< out: [rows], largest score; -inf when the row attends nothing
+  float* sum = nullptr;      ///< out: [rows], sum of exp(score - max)
+  float* acc = nullptr;      ///< out: [rows][v_dim], sum of exp(score - max) * value
+  float* scratch = nullptr;  ///< attend_scratch(rows) floats
+};
+
+/// One row of scores of positions [begin, begin + n) in place: softcap, mask and bounds; becomes exp(score -
+/// max), with `max` and `sum` updated. Returns the factor that sums over earlier positions must be scaled by.
+struct SoftmaxStepArgs {
+  float* scores = nullptr;
+  int64_t begin = 0, n = 0;
+  int64_t row_begin = 0, row_end = 0;
+  const void* mask = nullptr;  ///< value of position 0, or null
+  bool mask_is_bool = false;
+  int64_t mask_stride = 1;
+  float softcap = 0;
+  float* max = nullptr;
+  float* sum = nullptr;
+};
+
+/// Positions that attend handles at a time; scratch is sized by it.
+inline constexpr int64_t kAttendChunk = 64;
+constexpr int64_t attend_scratch(int64_t rows) { return rows * (kAttendChunk + 1) + 4 * 16 * 16; }
+
+inline constexpr int kMaxTileRows = 16;
+inline constexpr int kTableUnaryOps = 13;  // the UnaryOps before kSin; the rest have no vector form
+inline constexpr int kTableBinaryOps = 6;
+
+/// The inner kernels of one instruction set: single-threaded, no blocking policy. Filled once, then
+/// read-only.
+struct KernelTable {
+  const char* name;
+
+  // C[m, n] (+)= A[m, k] B for m <= 8, B read once in place: [k, n] or [n, k].
+  using Gemv = void (*)(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const void* b, int64_t ldb,
+                        const float* bias, bool accumulate, float* c, int64_t ldc);
+  Gemv gemv_kn[kElementTypes];
+  Gemv gemv_nk[kElementTypes];
+
+  // Blocked product: tiles of up to tile_rows x tile_cols. A is packed as [k][a_stride], B as [k][tile_cols],
+  // zero-padded.
+  int tile_rows, tile_cols, a_stride;
+  void (*pack_a)(int64_t rows, int64_t k, const float* a, int64_t lda, float* packed);
+  using PackB = void (*)(int64_t k, int64_t n, const void* b, int64_t ldb, float* packed);
+  PackB pack_b_kn[kElementTypes];
+  PackB pack_b_nk[kElementTypes];
+  // c (+)= a b (+ bias); index rows - 1; writes tile_cols columns.
+  using Tile = void (*)(int64_t k, const float* a, const float* b, float* c, int64_t ldc, const float* bias, bool accumulate);
+  Tile tile[kMaxTileRows];
+
+  void (*attend[kElementTypes])(const AttendArgs& args);
+  float (*softmax_step)(const SoftmaxStepArgs& args);
+  void (*scale)(float factor, float* x, int64_t n);
+
+  void (*rms_norm_row)(const float* x, const float* residual, float* sum_out, const float* weight, float eps, float* y,
+                       int64_t n);
+  void (*layer_norm_row)(const float* x, const float* weight, const float* bias, float eps, float* y, int64_t n);
+  void (*softmax_row)(const float* x, float* y, int64_t n);
+  void (*rotary_half)(const float* x, const float* cos, const float* sin, float* out, int64_t half);
+  void (*rotary_interleaved)(const float* x, const float* cos, const float* sin, float* out, int64_t half);
+
+  void (*unary[kTableUnaryOps])(const float* x, float* y, int64_t n);
+  void (*gated[kTableUnaryOps])(const float* gate, const float* up, float* out, int64_t n);
+  void (*binary[kTableBinaryOps])(const float* a, const float* b, float* out, int64_t n);
+  void (*binary_scalar[kTableBinaryOps])(const float* a, float b, float* out, int64_t n);
+  void (*scalar_binary[kTableBinaryOps])(float a, const float* b, float* out, int64_t n);
+  float (*max_value)(const float* x, int64_t n);
+
+  void (*to_f32[kElementTypes])(const void* x, float* y, int64_t n);
+  void (*from_f32[kElementTypes])(const float* x, void* y, int64_t n);
+};
+
+/// One per instruction set that this build has; defined in simd/isa/.
+const KernelTable* baseline_table();
+const KernelTable* avx2_table();
+const KernelTable* avx512_table();
+const KernelTable* neon_table();
+
+}  // namespace decant::kernels
