@@ -1,0 +1,102 @@
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "ir/ops/common.h"
+
+namespace decant::ir {
+namespace {
+
+Status require_constant_mode(const Node& node) {
+  const std::string mode = node.string_attribute("mode", "constant");
+  if (mode == "constant") return ok_status();
+  return unsupported(fmt::format("{}: mode '{}'; only 'constant' is implemented", node.describe(), mode));
+}
+
+Status infer_pad(InferContext& context) {
+  DECANT_RETURN_IF_ERROR(require_constant_mode(context.node()));
+  DECANT_RETURN_IF_ERROR(require_dtype(context, 1, is_index, "an int64 tensor"));
+  if (!context.shape(0)) return infer_same(context);
+  Shape shape = *context.shape(0);
+  const auto pads = context.elements(1);
+  const auto axes = context.has_input(3) ? context.constant_ints(3) : std::optional<std::vector<int64_t>>();
+  if (!pads || (context.has_input(3) && !axes)) {
+    context.set_output(0, context.dtype(0), context.fresh_shape(shape.size(), "pad"));
+    return ok_status();
+  }
+  std::vector<size_t> resolved;
+  if (axes) {
+    DECANT_ASSIGN(resolved, resolve_axes(context.node(), *axes, shape.size()));
+  } else {
+    for (size_t i = 0; i < shape.size(); ++i) resolved.push_back(i);
+  }
+  if (pads->size() != 2 * resolved.size()) return context.error("two pads for each axis are needed");
+  for (size_t i = 0; i < resolved.size(); ++i) {
+    Dim& d = shape[resolved[i]];
+    d = d + (*pads)[i] + (*pads)[resolved.size() + i];
+    if (d.is_constant() && d.constant() < 0) return context.error("pads leave a negative dim");
+  }
+  context.set_output(0, context.dtype(0), std::move(shape));
+  return ok_status();
+}
+
+/// Negative pads cut.
+EvalResult eval_pad(const Node& node, EvalInputs inputs) {
+  DECANT_RETURN_IF_ERROR(require_constant_mode(node));
+  const Tensor& x = *inputs[0];
+  DECANT_ASSIGN(const Dims pads, read_int_list(node, *inputs[1], "the pads"));
+  std::vector<size_t> axes;
+  if (const Tensor* t = optional_input(inputs, 3)) {
+    DECANT_ASSIGN(const Dims list, read_int_list(node, *t, "the axes"));
+    DECANT_ASSIGN(axes, resolve_axes(node, list, x.rank()));
+  } else {
+    for (size_t i = 0; i < x.rank(); ++i) axes.push_back(i);
+  }
+  if (pads.size() != 2 * axes.size()) return node_error(node, "two pads for each axis are needed");
+  Dims before(x.rank(), 0), dims = x.dims();
+  for (size_t i = 0; i < axes.size(); ++i) {
+    before[axes[i]] = pads[i];
+    if (__builtin_add_overflow(dims[axes[i]], pads[i], &dims[axes[i]]) ||
+        __builtin_add_overflow(dims[axes[i]], pads[axes.size() + i], &dims[axes[i]]) || dims[axes[i]] < 0) {
+      return node_error(node, "pads leave a negative or too large dim");
+    }
+  }
+  const Tensor* value = optional_input(inputs, 2);
+  if (value != nullptr && (value->elements() != 1 || value->dtype() != x.dtype())) {
+    return node_error(node, "the fill value must be a scalar of the input's type");
+  }
+  DECANT_ASSIGN(Tensor out, Tensor::allocate(x.dtype(), dims));
+  const size_t size = size_of(x.dtype());
+  auto* bytes = out.mutable_data_as<std::byte>();
+  for (int64_t i = 0; i < out.elements(); ++i) {
+    if (value == nullptr) std::memset(bytes + static_cast<size_t>(i) * size, 0, size);
+    else std::memcpy(bytes + static_cast<size_t>(i) * size, value->data(), size);
+  }
+  if (out.elements() == 0 || x.elements() == 0) return single(std::move(out));
+  // The part of the source that remains, and where it goes.
+  Dims kept = x.dims();
+  const Dims from = strides_of(x.dims()), to = strides_of(dims);
+  int64_t from_base = 0, to_base = 0;
+  for (size_t d = 0; d < x.rank(); ++d) {
+    const int64_t begin = std::max<int64_t>(0, -before[d]);
+    const int64_t end = std::min(x.dims()[d], dims[d] - before[d]);
+    kept[d] = std::max<int64_t>(0, end - begin);
+    if (kept[d] == 0) return single(std::move(out));
+    from_base += begin * from[d];
+    to_base += (begin + before[d]) * to[d];
+  }
+  DECANT_ASSIGN(const Tensor part, strided_copy(x, kept, from, from_base));
+  strided_write(out, to, to_base, part);
+  return single(std::move(out));
+}
+
+}  // namespace
+
+DECANT_OP(Pad) {
+  return {.name = "Pad", .doc = "Adds a constant border; negative pads cut", .min_inputs = 2, .max_inputs = 4,
+          .infer = infer_pad, .eval = eval_pad};
+}
+
+}  // namespace decant::ir
