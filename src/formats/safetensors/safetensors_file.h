@@ -18,8 +18,8 @@ namespace decant::safetensors {
 struct Tensor {
   std::string name;
   DType dtype = DType::kUndefined;
-  std::vector<int64_t> dims;               ///< row-major; empty for a scalar
-  std::span<const std::byte> bytes;        ///< exactly elements * size_of(dtype), little-endian, inside `file`
+  std::vector<int64_t> dims;         ///< row-major; empty for a scalar
+  std::span<const std::byte> bytes;  ///< exactly elements * size_of(dtype), little-endian, any alignment
   std::shared_ptr<const MappedFile> file;  ///< keeps `bytes` alive
 };
 
@@ -32,10 +32,9 @@ class SafetensorsFile {
   SafetensorsFile(const SafetensorsFile&) = delete;
   SafetensorsFile& operator=(const SafetensorsFile&) = delete;
 
-  /// `path`: a .safetensors file, an index (*.safetensors.index.json), or a folder with
-  /// model.safetensors.index.json or model.safetensors. Every shard an index names must exist inside the
-  /// index's folder (hub links are followed, see MappedFile) and hold the tensors that the index says;
-  /// nothing is returned otherwise.
+  /// `path`: a .safetensors file, an index (*.index.json), or a folder with model.safetensors or else
+  /// model.safetensors.index.json. Every shard an index names must exist inside the index's folder (hub links
+  /// are followed, see MappedFile) and hold the tensors that the index says; nothing is returned otherwise.
   static Result<std::shared_ptr<const SafetensorsFile>> open(const std::string& path);
 
   /// As given to open().

@@ -20,9 +20,10 @@ struct NamedTensor {
   std::span<const std::byte> bytes;
 };
 
-/// Writes one safetensors file with the tensors in the given order, each at a multiple of its element size.
-/// The file appears under `path` only when complete. kInvalidArgument for duplicate or non-UTF-8 names, sizes
-/// that disagree with dtype and dims, or an undefined dtype.
+/// Writes one safetensors file. Data is stored by falling element size, so that every tensor is aligned to
+/// its elements; tensors of equal size keep the given order. The file appears under `path` only when
+/// complete. kInvalidArgument for duplicate or non-UTF-8 names, sizes that disagree with dtype and dims, or
+/// an undefined dtype.
 Status write_safetensors(const std::string& path, std::span<const NamedTensor> tensors);
 
 }  // namespace decant::safetensors
