@@ -95,17 +95,20 @@ Result<AddedTokens> AddedTokens::create(std::vector<AddedToken> tokens, const Vo
     token.id = known != kNoToken ? known : static_cast<int32_t>(next_id++);
     added.tokens_.push_back(std::move(token));
   }
+  // Matchers are filled in the file's order, which decides ties between equal normalized forms.
+  std::vector<std::pair<AddedToken, std::string>> decoded;
   for (const AddedToken& token : added.tokens_) {
-    if (!token.normalized) {
-      added.raw_.add(token.content, token);
-      continue;
-    }
     AlignedText content{.text = token.content, .spans = {}};
-    DECANT_RETURN_IF_ERROR(normalizer.run(content));
-    added.normalized_.add(content.text, token);
+    if (token.normalized) DECANT_RETURN_IF_ERROR(normalizer.run(content));
+    (token.normalized ? added.normalized_ : added.raw_).add(content.text, token);
+    decoded.emplace_back(token, std::move(content.text));
   }
-  std::stable_sort(added.tokens_.begin(), added.tokens_.end(),
-                   [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; });
+  std::stable_sort(decoded.begin(), decoded.end(), [](const auto& a, const auto& b) { return a.first.id < b.first.id; });
+  added.tokens_.clear();
+  for (auto& [token, text] : decoded) {
+    added.tokens_.push_back(std::move(token));
+    added.decoded_.push_back(std::move(text));
+  }
   for (uint32_t i = 0; i < added.tokens_.size(); ++i) added.by_content_.push_back(i);
   std::sort(added.by_content_.begin(), added.by_content_.end(),
             [&](uint32_t a, uint32_t b) { return added.tokens_[a].content < added.tokens_[b].content; });

@@ -59,9 +59,13 @@ class AddedTokens {
   /// Null when `id` is not an added token's.
   const AddedToken* find_id(int32_t id) const;
   const AddedToken* find(std::string_view content) const;
+  /// What the token becomes in decoded text: its normalized form where it is looked for in normalized text.
+  /// Precondition: `token` is an element of all().
+  std::string_view decoded(const AddedToken& token) const { return decoded_[static_cast<size_t>(&token - tokens_.data())]; }
 
  private:
   std::vector<AddedToken> tokens_;  // sorted by id
+  std::vector<std::string> decoded_;  // as tokens_
   std::vector<uint32_t> by_content_;
   AddedTokenMatcher raw_;
   AddedTokenMatcher normalized_;

@@ -160,7 +160,7 @@ class Encoder {
       auto& [begin, end] = out_.offsets[i];
       uint32_t leading = blanks_[i].leading;
       if (leading > 0) {
-        if ((i == 0 || begin == 0) && add_prefix_space) --leading;
+        if ((i == 0 || begin == 0) && add_prefix_space && leading == 1) leading = 0;
         begin = std::min(begin + leading, end);
       }
       const uint32_t trailing = blanks_[i].trailing;
@@ -184,7 +184,7 @@ class Encoder {
 bool Tokenizer::Impl::decoded_token(int32_t id, bool skip_special, std::string_view& token) const {
   const AddedToken* added_token = added.find_id(id);
   if (added_token != nullptr) {
-    token = added_token->content;
+    token = added.decoded(*added_token);
   } else if (model.vocabulary().contains(id)) {
     token = model.vocabulary().token(id);
   } else {
@@ -253,9 +253,9 @@ std::optional<int32_t> Tokenizer::token_to_id(std::string_view token) const {
 }
 
 std::optional<std::string> Tokenizer::id_to_token(int32_t id) const {
-  std::string_view token;
-  if (!impl_->decoded_token(id, false, token)) return std::nullopt;
-  return std::string(token);
+  if (const AddedToken* added = impl_->added.find_id(id)) return added->content;
+  if (!impl_->model.vocabulary().contains(id)) return std::nullopt;
+  return std::string(impl_->model.vocabulary().token(id));
 }
 
 bool Tokenizer::is_special(int32_t id) const {

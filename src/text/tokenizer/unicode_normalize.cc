@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <utility>
 
 #include "text/tokenizer/utf8.h"
 
@@ -18,14 +20,39 @@ struct Item {
   uint8_t combining;
 };
 
+/// `tokenizers` normalizes by the tables of Unicode 9. Characters that got a decomposition or a combining class later
+/// stay as they are there, and vocabularies were trained that way. First and last of each range.
+constexpr std::array<std::pair<char32_t, char32_t>, 51> kNewer = {{
+    {0x7fd, 0x7fd},     {0x897, 0x89f},     {0x8ca, 0x8d3},     {0x9fe, 0x9fe},     {0xc3c, 0xc3c},
+    {0xd3b, 0xd3c},     {0xeba, 0xeba},     {0x1715, 0x1715},   {0x1abf, 0x1aeb},   {0x1df6, 0x1dfa},
+    {0x32ff, 0x32ff},   {0xa7f1, 0xa7f4},   {0xa82c, 0xa82c},   {0xab69, 0xab69},   {0x105c9, 0x105c9},
+    {0x105e4, 0x105e4}, {0x10781, 0x107ba}, {0x10d24, 0x10d27}, {0x10d69, 0x10d6d}, {0x10eab, 0x10eac},
+    {0x10efa, 0x10eff}, {0x10f46, 0x10f50}, {0x10f82, 0x10f85}, {0x11070, 0x11070}, {0x1133b, 0x1133b},
+    {0x11383, 0x11391}, {0x113b8, 0x113d0}, {0x1145e, 0x1145e}, {0x11839, 0x1183a}, {0x11930, 0x11943},
+    {0x119e0, 0x119e0}, {0x11a34, 0x11a34}, {0x11a47, 0x11a47}, {0x11a99, 0x11a99}, {0x11d42, 0x11d45},
+    {0x11d97, 0x11d97}, {0x11f41, 0x11f42}, {0x16121, 0x1612f}, {0x16d63, 0x16d6a}, {0x16ff0, 0x16ff1},
+    {0x1ccd6, 0x1ccf9}, {0x1df95, 0x1df95}, {0x1e030, 0x1e08f}, {0x1e130, 0x1e136}, {0x1e2ae, 0x1e2ae},
+    {0x1e2ec, 0x1e2ef}, {0x1e4ec, 0x1e4ef}, {0x1e5ee, 0x1e5ef}, {0x1e6e3, 0x1e6f5}, {0x1f16c, 0x1f16c},
+    {0x1fbf0, 0x1fbf9},
+}};
+
+bool is_newer(char32_t c) {
+  const auto after = std::upper_bound(kNewer.begin(), kNewer.end(), c,
+                                      [](char32_t wanted, const auto& range) { return wanted < range.first; });
+  return after != kNewer.begin() && c <= std::prev(after)->second;
+}
+
 bool composes(NormalForm form) { return form == NormalForm::kNfc || form == NormalForm::kNfkc; }
 bool is_compatibility(NormalForm form) { return form == NormalForm::kNfkc || form == NormalForm::kNfkd; }
 
 uint8_t combining_class(char32_t c) {
+  if (is_newer(c)) return 0;
   return static_cast<uint8_t>(utf8proc_get_property(static_cast<utf8proc_int32_t>(c))->combining_class);
 }
 
 size_t decompose(char32_t c, bool compatibility, std::array<utf8proc_int32_t, 32>& out) {
+  out[0] = static_cast<utf8proc_int32_t>(c);
+  if (is_newer(c)) return 1;
   int boundary = 0;
   const int options = UTF8PROC_DECOMPOSE | (compatibility ? UTF8PROC_COMPAT : 0);
   const auto n = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), out.data(), out.size(),
@@ -37,6 +64,7 @@ size_t decompose(char32_t c, bool compatibility, std::array<utf8proc_int32_t, 32
 
 /// The single character that the two compose to, or 0.
 char32_t compose_pair(char32_t a, char32_t b) {
+  if (is_newer(a) || is_newer(b)) return 0;
   std::array<utf8proc_int32_t, 4> buffer{static_cast<utf8proc_int32_t>(a), static_cast<utf8proc_int32_t>(b)};
   const auto n = utf8proc_normalize_utf32(buffer.data(), 2,
                                           static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
@@ -50,6 +78,7 @@ bool is_active(NormalForm form, char32_t c) {
   if (c >= 0x4e00 && c <= 0x9fff) return false;
   if (c >= 0xac00 && c <= 0xd7a3) return !composes(form);
   if ((c >= 0x1161 && c <= 0x1175) || (c >= 0x11a8 && c <= 0x11c2)) return composes(form) || is_compatibility(form);
+  if (is_newer(c)) return false;
   const auto* property = utf8proc_get_property(static_cast<utf8proc_int32_t>(c));
   if (property->combining_class != 0) return true;
   if (composes(form) && (property->category == UTF8PROC_CATEGORY_MC || property->category == UTF8PROC_CATEGORY_MN)) {
