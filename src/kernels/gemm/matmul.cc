@@ -6,7 +6,7 @@ namespace decant::kernels {
 namespace {
 
 constexpr int64_t kStreamRows = 8;        // rows of A up to which B is streamed in place; packing it would cost more
-constexpr int64_t kDepth = 256;           // k of a packed panel of B: 32 columns of it fill 32 KB of the first cache level
+constexpr int64_t kDepth = 192;           // k of a packed panel of B: 32 columns of it fill 32 KB of the first cache level
 constexpr int64_t kPackedBytes = 4 << 20;  // of A packed at a time: shared, read from the second or third cache level
 constexpr int64_t kBlockRowsMin = 56, kBlockRowsMax = 1008;
 constexpr int64_t kSlabFloats = 4096;  // of C that stay in the first cache level while B is streamed

@@ -84,6 +84,7 @@ inline void score_keys(int64_t n, int64_t dim, const float* q, const T* k, int64
   for (int64_t j = 0; j < n; ++j) {
     const T* const key = k + j * k_stride;
     VF acc[R];
+#pragma GCC unroll 4
     for (int r = 0; r < R; ++r) acc[r] = zero();
     for (int64_t d = 0; d < whole; d += kLanes) {
       const VF v = load(key + d);
@@ -92,22 +93,20 @@ inline void score_keys(int64_t n, int64_t dim, const float* q, const T* k, int64
     }
     if (tail > 0) {
       const VF v = load_n(key + whole, tail);
+#pragma GCC unroll 4
       for (int r = 0; r < R; ++r) acc[r] = fma(v, load_n(q + r * dim + whole, tail), acc[r]);
     }
+#pragma GCC unroll 4
     for (int r = 0; r < R; ++r) store(partial + (r * kLanes + j) * kLanes, acc[r]);
   }
   for (int r = 0; r < R; ++r) {
     VF v[kLanes];
+#pragma GCC unroll 16
     for (int j = 0; j < kLanes; ++j) v[j] = j < n ? load(partial + (r * kLanes + j) * kLanes) : zero();
-    transpose(v);
-#pragma GCC unroll 4
-    for (int step = kLanes / 2; step > 0; step /= 2) {
-      for (int j = 0; j < step; ++j) v[j] = v[j] + v[j + step];
-    }
     if (n == kLanes) {
-      store(scores + r * ld, v[0]);
+      store(scores + r * ld, sum_each(v));
     } else {
-      store_n(scores + r * ld, v[0], n);
+      store_n(scores + r * ld, sum_each(v), n);
     }
   }
 }
@@ -117,7 +116,9 @@ template <int R, int V, typename T>
 inline void add_values(int64_t n, const float* p, int64_t ldp, const float* factor, const T* v, int64_t v_stride, float* acc,
                        int64_t ld_acc) {
   VF a[R][V];
+#pragma GCC unroll 4
   for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
     for (int i = 0; i < V; ++i) a[r][i] = load(acc + r * ld_acc + i * kLanes) * set1(factor[r]);
   }
   for (int64_t j = 0; j < n; ++j) {
@@ -131,7 +132,9 @@ inline void add_values(int64_t n, const float* p, int64_t ldp, const float* fact
       for (int i = 0; i < V; ++i) a[r][i] = fma(w, value[i], a[r][i]);
     }
   }
+#pragma GCC unroll 4
   for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
     for (int i = 0; i < V; ++i) store(acc + r * ld_acc + i * kLanes, a[r][i]);
   }
 }
@@ -146,10 +149,24 @@ inline void add_values(int64_t n, int64_t dim, const float* p, int64_t ldp, cons
   for (; d + kLanes <= dim; d += kLanes) add_values<R, 1>(n, p, ldp, factor, v + d, v_stride, acc + d, dim);
   if (d == dim) return;
   const int64_t tail = dim - d;
+#pragma GCC unroll 4
   for (int r = 0; r < R; ++r) {
     VF a = load_n(acc + r * dim + d, tail) * set1(factor[r]);
     for (int64_t j = 0; j < n; ++j) a = fma(set1(p[r * ldp + j]), load_n(v + j * v_stride + d, tail), a);
     store_n(acc + r * dim + d, a, tail);
+  }
+}
+
+/// f.template operator()<R>(r) for the rows [r, r + R), four at a time and then what is left.
+template <typename F>
+inline void for_rows(int64_t rows, F f) {
+  int64_t r = 0;
+  for (; r + kQueryRows <= rows; r += kQueryRows) f.template operator()<kQueryRows>(r);
+  switch (rows - r) {
+    case 1: return f.template operator()<1>(r);
+    case 2: return f.template operator()<2>(r);
+    case 3: return f.template operator()<3>(r);
+    default: return;
   }
 }
 
@@ -175,15 +192,10 @@ void attend(const AttendArgs& g) {
       for (int64_t i = j; i < j + keys; ++i) {
         for (int64_t d = 0; d < g.v_dim; d += 64 / static_cast<int64_t>(sizeof(T))) prefetch(v + i * g.v_stride + d);
       }
-      int64_t r = 0;
-      for (; r + kQueryRows <= g.rows; r += kQueryRows) {
-        score_keys<kQueryRows>(keys, g.qk_dim, g.q + r * g.qk_dim, k + j * g.k_stride, g.k_stride, partial,
-                               scores + r * kAttendChunk + j, kAttendChunk);
-      }
-      for (; r < g.rows; ++r) {
-        score_keys<1>(keys, g.qk_dim, g.q + r * g.qk_dim, k + j * g.k_stride, g.k_stride, partial,
+      for_rows(g.rows, [&]<int R>(int64_t r) {
+        score_keys<R>(keys, g.qk_dim, g.q + r * g.qk_dim, k + j * g.k_stride, g.k_stride, partial,
                       scores + r * kAttendChunk + j, kAttendChunk);
-      }
+      });
     }
     for (int64_t r = 0; r < g.rows; ++r) {
       SoftmaxStepArgs step;
@@ -200,14 +212,9 @@ void attend(const AttendArgs& g) {
       step.sum = g.sum + r;
       factors[r] = softmax_step(step);
     }
-    int64_t r = 0;
-    for (; r + kQueryRows <= g.rows; r += kQueryRows) {
-      add_values<kQueryRows>(n, g.v_dim, scores + r * kAttendChunk, kAttendChunk, factors + r, v, g.v_stride,
-                             g.acc + r * g.v_dim);
-    }
-    for (; r < g.rows; ++r) {
-      add_values<1>(n, g.v_dim, scores + r * kAttendChunk, kAttendChunk, factors + r, v, g.v_stride, g.acc + r * g.v_dim);
-    }
+    for_rows(g.rows, [&]<int R>(int64_t r) {
+      add_values<R>(n, g.v_dim, scores + r * kAttendChunk, kAttendChunk, factors + r, v, g.v_stride, g.acc + r * g.v_dim);
+    });
   }
 }
 

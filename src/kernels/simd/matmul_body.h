@@ -8,6 +8,7 @@ namespace decant::kernels::DECANT_ISA {
 inline constexpr int kTileCols = 2 * kLanes;
 inline constexpr int kStreamRows = 8;         // rows of B read side by side
 inline constexpr int64_t kFarPrefetch = 1024;  // bytes
+inline constexpr int64_t kPackAhead = 24;      // rows of B
 
 /// Adds rows [0, R) of B, weighted by a column block of A, to C. `from` is what C starts from: 0 as it is, 1
 /// bias or zero, 2 bias + C.
@@ -106,7 +107,9 @@ template <int N, int M, typename T>
 inline void dot_block(int64_t k, const float* a, int64_t lda, const T* b, int64_t ldb, const float* bias, bool accumulate,
                       float* c, int64_t ldc) {
   VF acc[N][M];
+#pragma GCC unroll 8
   for (int i = 0; i < N; ++i) {
+#pragma GCC unroll 8
     for (int j = 0; j < M; ++j) acc[i][j] = zero();
   }
   const int64_t whole = full(k, kLanes), tail = k - whole;
@@ -125,12 +128,16 @@ inline void dot_block(int64_t k, const float* a, int64_t lda, const T* b, int64_
     }
   }
   if (tail > 0) {
+#pragma GCC unroll 8
     for (int i = 0; i < N; ++i) {
       const VF row = load_n(b + i * ldb + whole, tail);
+#pragma GCC unroll 8
       for (int j = 0; j < M; ++j) acc[i][j] = fma(row, load_n(a + j * lda + whole, tail), acc[i][j]);
     }
   }
+#pragma GCC unroll 8
   for (int j = 0; j < M; ++j) {
+#pragma GCC unroll 8
     for (int i = 0; i < N; ++i) {
       float y = sum(acc[i][j]) + (bias ? bias[i] : 0.0f);
       if (accumulate) y += c[j * ldc + i];
@@ -200,7 +207,8 @@ void pack_b_kn(int64_t k, int64_t n, const void* weights, int64_t ldb, float* pa
   const T* b = static_cast<const T*>(weights);
   if (n >= kTileCols) {
     for (int64_t r = 0; r < k; ++r) {
-      prefetch(b + (r + 8) * ldb);
+      prefetch(b + (r + kPackAhead) * ldb);
+      prefetch(b + (r + kPackAhead) * ldb + kTileCols - 1);
       store(packed + r * kTileCols, load(b + r * ldb));
       store(packed + r * kTileCols + kLanes, load(b + r * ldb + kLanes));
     }
@@ -216,6 +224,7 @@ void pack_b_kn(int64_t k, int64_t n, const void* weights, int64_t ldb, float* pa
 template <int M>
 void tile(int64_t k, const float* a, const float* b, float* c, int64_t ldc, const float* bias, bool accumulate) {
   VF acc[M][2];
+#pragma GCC unroll 16
   for (int i = 0; i < M; ++i) acc[i][0] = acc[i][1] = zero();
   for (int64_t x = 0; x < k; ++x) {
     const VF b0 = load(b + x * kTileCols), b1 = load(b + x * kTileCols + kLanes);
@@ -227,6 +236,7 @@ void tile(int64_t k, const float* a, const float* b, float* c, int64_t ldc, cons
     }
   }
   const VF bias0 = bias ? load(bias) : zero(), bias1 = bias ? load(bias + kLanes) : zero();
+#pragma GCC unroll 16
   for (int i = 0; i < M; ++i) {
     float* const row = c + i * ldc;
     VF y0 = acc[i][0] + bias0, y1 = acc[i][1] + bias1;

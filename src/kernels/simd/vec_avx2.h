@@ -93,6 +93,18 @@ inline float max_of(VF v) {
   return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
 }
 
+/// Lane i is the sum of r[i].
+inline VF sum_each(const VF (&r)[8]) {
+  __m256 a[4], b[2];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) a[i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]) + _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; ++i) {
+    b[i] = _mm256_shuffle_ps(a[2 * i], a[2 * i + 1], 0x44) + _mm256_shuffle_ps(a[2 * i], a[2 * i + 1], 0xee);
+  }
+  return _mm256_permute2f128_ps(b[0], b[1], 0x20) + _mm256_permute2f128_ps(b[0], b[1], 0x31);
+}
+
 inline void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
 
 /// 8 x 8 transpose in place.

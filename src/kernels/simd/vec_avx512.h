@@ -66,6 +66,23 @@ inline VF select(Mask m, VF if_true, VF if_false) { return _mm512_mask_blend_ps(
 inline float sum(VF v) { return _mm512_reduce_add_ps(v); }
 inline float max_of(VF v) { return _mm512_reduce_max_ps(v); }
 
+/// Lane i is the sum of r[i]: 45 instructions, where 16 separate sums take over 100.
+inline VF sum_each(const VF (&r)[16]) {
+  __m512 a[8], b[4], c[2];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) a[i] = _mm512_unpacklo_ps(r[2 * i], r[2 * i + 1]) + _mm512_unpackhi_ps(r[2 * i], r[2 * i + 1]);
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const __m512d lo = _mm512_castps_pd(a[2 * i]), hi = _mm512_castps_pd(a[2 * i + 1]);
+    b[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(lo, hi)) + _mm512_castpd_ps(_mm512_unpackhi_pd(lo, hi));
+  }
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; ++i) {
+    c[i] = _mm512_shuffle_f32x4(b[2 * i], b[2 * i + 1], 0x88) + _mm512_shuffle_f32x4(b[2 * i], b[2 * i + 1], 0xdd);
+  }
+  return _mm512_shuffle_f32x4(c[0], c[1], 0x88) + _mm512_shuffle_f32x4(c[0], c[1], 0xdd);
+}
+
 inline void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
 
 /// 16 x 16 transpose in place.

@@ -125,4 +125,11 @@ inline void transpose(VF (&r)[4]) {
   r[3] = __builtin_shufflevector(b, d, 2, 3, 6, 7);
 }
 
+/// Lane i is the sum of r[i].
+inline VF sum_each(const VF (&r)[4]) {
+  VF t[4] = {r[0], r[1], r[2], r[3]};
+  transpose(t);
+  return (t[0] + t[2]) + (t[1] + t[3]);
+}
+
 }  // namespace decant::kernels::DECANT_ISA

@@ -82,6 +82,9 @@ inline Mask less(VF a, VF b) { return vcltq_f32(a, b); }
 inline VF select(Mask m, VF if_true, VF if_false) { return vbslq_f32(m, if_true, if_false); }
 inline float sum(VF v) { return vaddvq_f32(v); }
 inline float max_of(VF v) { return vmaxvq_f32(v); }
+/// Lane i is the sum of r[i].
+inline VF sum_each(const VF (&r)[4]) { return vpaddq_f32(vpaddq_f32(r[0], r[1]), vpaddq_f32(r[2], r[3])); }
+
 inline void prefetch(const void* p) { __builtin_prefetch(p); }
 
 /// 4 x 4 transpose in place.
