@@ -1,3 +1,5 @@
+#include <initializer_list>
+
 #include "ir/op.h"
 #include "passes/passes.h"
 
@@ -16,21 +18,23 @@ Status clean(ir::Graph& graph) {
   return ok_status();
 }
 
-}  // namespace
+using Pass = Result<bool> (*)(ir::Graph&);
 
-Status optimize(ir::Graph& graph) {
-  DECANT_ASSIGN(bool named, name_scalar_inputs(graph));
-  (void)named;
+Status lift(ir::Graph& graph, std::initializer_list<Pass> more) {
+  DECANT_RETURN_IF_ERROR(name_scalar_inputs(graph).status());
   DECANT_RETURN_IF_ERROR(ir::infer_types(graph));
   DECANT_RETURN_IF_ERROR(clean(graph));
-  using Pass = Result<bool> (*)(ir::Graph&);
-  bool changed = false;
-  for (Pass pass : {&detect_states, &lift_tensor_scatter, &lift_rms_norm, &lift_swiglu, &lift_rotary, &lift_attention, &fold_weight_transpose,
-                    &fix_states, &widen_half}) {
-    DECANT_ASSIGN(const bool did, pass(graph));
-    changed = changed || did;
+  for (Pass pass : {&detect_states, &lift_tensor_scatter, &lift_rms_norm, &lift_swiglu, &lift_rotary, &lift_attention, &fold_weight_transpose}) {
+    DECANT_RETURN_IF_ERROR(pass(graph).status());
   }
-  return changed ? clean(graph) : ok_status();
+  for (Pass pass : more) DECANT_RETURN_IF_ERROR(pass(graph).status());
+  return clean(graph);
 }
+
+}  // namespace
+
+Status optimize_for_forward(ir::Graph& graph) { return lift(graph, {&widen_half}); }
+
+Status optimize_for_generation(ir::Graph& graph) { return lift(graph, {&fix_states, &keep_last_logits, &widen_half}); }
 
 }  // namespace decant::passes

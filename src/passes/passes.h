@@ -56,7 +56,10 @@ Result<bool> keep_last_logits(ir::Graph& graph);
 /// outputs keep their dtypes. Values differ from the stored dtype's by rounding only.
 Result<bool> widen_half(ir::Graph& graph);
 
-/// All lifts in order, then clean-up.
-Status optimize(ir::Graph& graph);
+/// All lifts in order, then clean-up. Inputs and outputs stay as they are, but for half precision inside.
+Status optimize_for_forward(ir::Graph& graph);
+
+/// The same for a decoding session: growing caches become fixed ones (fix_states), only the last logits are computed.
+Status optimize_for_generation(ir::Graph& graph);
 
 }  // namespace decant::passes

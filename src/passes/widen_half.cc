@@ -57,6 +57,7 @@ Result<bool> widen_half(Graph& graph) {
     return w;
   };
   const std::set<const Value*> inputs(graph.inputs().begin(), graph.inputs().end());
+  std::set<const Node*> narrowing;  // casts that stay in half precision: into caches
   const size_t count = graph.nodes().size();
   for (size_t i = 0; i < count; ++i) {
     Node* node = graph.nodes()[i].get();
@@ -66,6 +67,23 @@ Result<bool> widen_half(Graph& graph) {
       if (!v->constant && !inputs.count(v)) continue;
       DECANT_ASSIGN(Value * w, widened(v));
       node->set_input(n, w);
+    }
+    if (node->is("MatMul") && node->input(1)->constant && is_half(node->input(1)->dtype)) {
+      Node* product = graph.add_node("FusedMatMul", node->inputs(), 1, "", "com.microsoft");
+      product->output(0)->shape = node->output(0)->shape;
+      product->output(0)->dtype = DType::kFloat32;
+      replace(graph, node->output(0), product->output(0));
+      continue;
+    }
+    if (node->is("TensorScatter") && caches.count(node->input(0))) {
+      const int64_t to = node->input(0)->dtype == DType::kFloat16 ? 10 : 16;
+      Node* cast = graph.add_node("Cast", {node->input(1)});
+      cast->attributes["to"] = to;
+      cast->output(0)->dtype = node->input(0)->dtype;
+      cast->output(0)->shape = node->input(1)->shape;
+      node->set_input(1, cast->output(0));
+      narrowing.insert(cast);
+      continue;
     }
     if (node->is("Cast") && node->output(0) && is_half(node->output(0)->dtype)) node->attributes["to"] = kOnnxFloat;
   }
@@ -83,12 +101,14 @@ Result<bool> widen_half(Graph& graph) {
     }
     graph.set_output(i, cast->output(0));
   }
+  graph.remove_dead();
   DECANT_RETURN_IF_ERROR(graph.sort());
   // Re-type in order; what still comes out in half precision (rows of a table) is widened right there.
   const size_t sorted = graph.nodes().size();
   for (size_t i = 0; i < sorted; ++i) {
     Node* node = graph.nodes()[i].get();
     DECANT_RETURN_IF_ERROR(ir::infer_node(graph, *node));
+    if (narrowing.count(node)) continue;
     for (Value* out : node->outputs()) {
       if (!out || !is_half(out->dtype) || caches.count(out) || graph.is_output(out)) continue;
       DECANT_ASSIGN(Node * cast, add_typed(graph, "Cast", {out}, {{"to", kOnnxFloat}}));

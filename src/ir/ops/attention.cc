@@ -69,7 +69,9 @@ struct Settings {
 Status infer_attention(InferContext& context) {
   const Node& node = context.node();
   DECANT_RETURN_IF_ERROR(require_dtype(context, 0, is_float, "a float tensor"));
-  if (context.dtype(0) != context.dtype(1)) return context.error("query and key must have one type");
+  // Beyond ONNX: keys and values may be stored in another float type than the query's (half-precision
+  // caches).
+  DECANT_RETURN_IF_ERROR(require_dtype(context, 1, is_float, "a float tensor"));
   DECANT_RETURN_IF_ERROR(require_dtype(context, kMask, is_mask, "a bool or float tensor"));
   DECANT_RETURN_IF_ERROR(require_dtype(context, kValid, is_index, "an int64 tensor"));
   if (context.has_input(kPastKey) != context.has_input(kPastValue)) {
@@ -93,11 +95,14 @@ Status infer_attention(InferContext& context) {
     return context.error("query, key and value must have one rank, 3 or 4");
   }
   const bool flat = q.size() == 3;
-  const int64_t q_heads = node.int_attribute("q_num_heads", 0), kv_heads = node.int_attribute("kv_num_heads", 0);
-  if (flat && (q_heads <= 0 || kv_heads <= 0)) return context.error("rank 3 needs q_num_heads and kv_num_heads");
+  const int64_t q_heads = node.int_attribute("q_num_heads", 0),
+                kv_heads = node.int_attribute("kv_num_heads", 0);
+  if (flat && (q_heads <= 0 || kv_heads <= 0))
+    return context.error("rank 3 needs q_num_heads and kv_num_heads");
   const auto per_head = [&](const Dim& width, int64_t heads) -> Result<Dim> {
     if (auto exact = Dim::divide_exact(width, Dim(heads))) return *exact;
-    if (width.is_constant()) return context.error(fmt::format("{} heads do not divide {}", heads, width.constant()));
+    if (width.is_constant())
+      return context.error(fmt::format("{} heads do not divide {}", heads, width.constant()));
     return floor_div(width, Dim(heads));
   };
   Dim key_size, value_size;
@@ -112,7 +117,8 @@ Status infer_attention(InferContext& context) {
   const Dim heads = flat ? Dim(q_heads) : q[1], key_heads = flat ? Dim(kv_heads) : k[1];
   if (heads.is_constant() && key_heads.is_constant() &&
       (key_heads.constant() == 0 || heads.constant() % key_heads.constant() != 0)) {
-    return context.error(fmt::format("{} query heads for {} key heads", heads.constant(), key_heads.constant()));
+    return context.error(
+        fmt::format("{} query heads for {} key heads", heads.constant(), key_heads.constant()));
   }
   const Dim sequence = q[flat ? 1 : 2];
   Dim total = k[flat ? 1 : 2], value_total = v[flat ? 1 : 2];
@@ -123,8 +129,10 @@ Status infer_attention(InferContext& context) {
   with_past(kPastKey, total);
   with_past(kPastValue, value_total);
   Shape out = q;
-  if (flat) out[2] = Dim(q_heads) * value_size;
-  else out[3] = value_size;
+  if (flat)
+    out[2] = Dim(q_heads) * value_size;
+  else
+    out[3] = value_size;
   context.set_output(0, dtype, std::move(out));
   context.set_output(1, context.dtype(1), Shape{k[0], key_heads, total, key_size});
   context.set_output(2, value_dtype, Shape{v[0], flat ? Dim(kv_heads) : v[1], value_total, value_size});
@@ -132,16 +140,17 @@ Status infer_attention(InferContext& context) {
   return ok_status();
 }
 
-/// ONNX Attention-25. For query i of a batch row, at position p = offset + i, and key j, with offset = past length, or
-/// nonpad_kv_seqlen - queries, or 0:
+/// ONNX Attention-25. For query i of a batch row, at position p = offset + i, and key j, with offset = past
+/// length, or nonpad_kv_seqlen - queries, or 0:
 ///   score = softcap(q . k * scale) + mask; keys past the causal frontier (j > p), outside the windows
-///   (p - left <= j <= p + right) or behind nonpad_kv_seqlen are taken out, and so are those the mask does not reach.
+///   (p - left <= j <= p + right) or behind nonpad_kv_seqlen are taken out, and so are those the mask does
+///   not reach.
 /// A row without any key left is zero.
 EvalResult eval_attention(const Node& node, EvalInputs inputs) {
   const Tensor &query = *inputs[0], &key = *inputs[1], &value = *inputs[2];
   const Tensor *mask = optional_input(inputs, kMask), *past_key = optional_input(inputs, kPastKey);
   const Tensor *past_value = optional_input(inputs, kPastValue), *valid = optional_input(inputs, kValid);
-  if (!is_float(query.dtype()) || key.dtype() != query.dtype() || !is_float(value.dtype())) {
+  if (!is_float(query.dtype()) || !is_float(key.dtype()) || !is_float(value.dtype())) {
     return node_error(node, "needs float tensors");
   }
   if ((past_key == nullptr) != (past_value == nullptr) || (valid != nullptr && past_key != nullptr)) {
@@ -150,10 +159,10 @@ EvalResult eval_attention(const Node& node, EvalInputs inputs) {
   DECANT_ASSIGN(const View4 q, view_of(node, query, "q_num_heads"));
   DECANT_ASSIGN(const View4 k, view_of(node, key, "kv_num_heads"));
   DECANT_ASSIGN(const View4 v, view_of(node, value, "kv_num_heads"));
-  if (q.batch != k.batch || q.batch != v.batch || k.heads != v.heads || k.sequence != v.sequence || q.size != k.size ||
-      k.heads == 0 || q.heads % k.heads != 0 || q.flat != k.flat || q.flat != v.flat) {
-    return node_error(node, fmt::format("query {}, key {} and value {} do not fit", describe(query), describe(key),
-                                        describe(value)));
+  if (q.batch != k.batch || q.batch != v.batch || k.heads != v.heads || k.sequence != v.sequence ||
+      q.size != k.size || k.heads == 0 || q.heads % k.heads != 0 || q.flat != k.flat || q.flat != v.flat) {
+    return node_error(node, fmt::format("query {}, key {} and value {} do not fit", describe(query),
+                                        describe(key), describe(value)));
   }
   DECANT_ASSIGN(Tensor keys, join_cache(node, past_key, key, k));
   DECANT_ASSIGN(Tensor values, join_cache(node, past_value, value, v));
@@ -170,17 +179,21 @@ EvalResult eval_attention(const Node& node, EvalInputs inputs) {
   bool mask_is_bool = false;
   if (mask != nullptr) {
     mask_is_bool = mask->dtype() == DType::kBool;
-    if (!is_mask(mask->dtype()) || mask->rank() == 0 || mask->rank() > 4) return node_error(node, "the mask has no fitting type or rank");
+    if (!is_mask(mask->dtype()) || mask->rank() == 0 || mask->rank() > 4)
+      return node_error(node, "the mask has no fitting type or rank");
     const Dims want = {q.batch, q.heads, q.sequence, total}, own = strides_of(mask->dims());
     const size_t pad = 4 - mask->rank();
     for (size_t d = 0; d < mask->rank(); ++d) {
       const int64_t have = mask->dims()[d];
       const bool last = pad + d == 3;
-      if (last) mask_length = have;
-      else if (have != 1 && have != want[pad + d]) return node_error(node, fmt::format("mask {} does not fit", describe(*mask)));
+      if (last)
+        mask_length = have;
+      else if (have != 1 && have != want[pad + d])
+        return node_error(node, fmt::format("mask {} does not fit", describe(*mask)));
       mask_strides[pad + d] = !last && have == 1 ? 0 : own[d];
     }
-    if (mask_length > total) return node_error(node, fmt::format("mask {} is longer than {} keys", describe(*mask), total));
+    if (mask_length > total)
+      return node_error(node, fmt::format("mask {} is longer than {} keys", describe(*mask), total));
     mask_values = read<double>(*mask);
   }
 
@@ -194,7 +207,8 @@ EvalResult eval_attention(const Node& node, EvalInputs inputs) {
   set.mode = node.int_attribute("qk_matmul_output_mode", 0);
   if (set.left < -1 || set.right < -1) return node_error(node, "window sizes are -1 or not negative");
 
-  const std::vector<double> q_data = read<double>(query), k_data = read<double>(keys), v_data = read<double>(values);
+  const std::vector<double> q_data = read<double>(query), k_data = read<double>(keys),
+                            v_data = read<double>(values);
   std::vector<double> out(static_cast<size_t>(q.batch * q.heads * q.sequence * v.size), 0.0);
   const bool want_scores = node.outputs().size() > 3 && node.output(3) != nullptr;
   std::vector<double> exposed(want_scores ? static_cast<size_t>(q.batch * q.heads * q.sequence * total) : 0);
@@ -203,7 +217,8 @@ EvalResult eval_attention(const Node& node, EvalInputs inputs) {
   std::vector<double> row(static_cast<size_t>(total));
   for (int64_t b = 0; b < q.batch; ++b) {
     const int64_t length = valid != nullptr ? valid->int_at(b) : total;
-    if (length < 0 || length > total) return node_error(node, fmt::format("{} valid keys of {}", length, total));
+    if (length < 0 || length > total)
+      return node_error(node, fmt::format("{} valid keys of {}", length, total));
     const int64_t offset = valid != nullptr ? length - q.sequence : past;
     for (int64_t h = 0; h < q.heads; ++h) {
       const int64_t kv_row = b * k.heads + h / (q.heads / k.heads);
@@ -229,8 +244,8 @@ EvalResult eval_attention(const Node& node, EvalInputs inputs) {
                                                              i * mask_strides[2] + j * mask_strides[3])];
             bias = mask_is_bool ? (m != 0 ? 0 : -kInfinity) : m;
           }
-          if ((set.causal && j > p) || (set.left >= 0 && j < p - set.left) || (set.right >= 0 && p < j - set.right) ||
-              j >= length) {
+          if ((set.causal && j > p) || (set.left >= 0 && j < p - set.left) ||
+              (set.right >= 0 && p < j - set.right) || j >= length) {
             bias = -kInfinity;
           }
           any |= bias != -kInfinity;
@@ -256,12 +271,14 @@ EvalResult eval_attention(const Node& node, EvalInputs inputs) {
     }
   }
   std::vector<Tensor> results(std::max<size_t>(1, std::min<size_t>(4, node.outputs().size())));
-  const Dims dims = q.flat ? Dims{q.batch, q.sequence, q.heads * v.size} : Dims{q.batch, q.heads, q.sequence, v.size};
+  const Dims dims =
+      q.flat ? Dims{q.batch, q.sequence, q.heads * v.size} : Dims{q.batch, q.heads, q.sequence, v.size};
   DECANT_ASSIGN(results[0], make_tensor<double>(query.dtype(), dims, out));
   if (results.size() > 1) results[1] = std::move(keys);
   if (results.size() > 2) results[2] = std::move(values);
   if (want_scores) {
-    DECANT_ASSIGN(results[3], make_tensor<double>(query.dtype(), {q.batch, q.heads, q.sequence, total}, exposed));
+    DECANT_ASSIGN(results[3],
+                  make_tensor<double>(query.dtype(), {q.batch, q.heads, q.sequence, total}, exposed));
   }
   return results;
 }
@@ -269,8 +286,13 @@ EvalResult eval_attention(const Node& node, EvalInputs inputs) {
 }  // namespace
 
 DECANT_OP(Attention) {
-  return {.name = "Attention", .doc = "Scaled dot-product attention with grouped heads, masks, windows and caches",
-          .min_inputs = 3, .max_inputs = 7, .max_outputs = 4, .infer = infer_attention, .eval = eval_attention};
+  return {.name = "Attention",
+          .doc = "Scaled dot-product attention with grouped heads, masks, windows and caches",
+          .min_inputs = 3,
+          .max_inputs = 7,
+          .max_outputs = 4,
+          .infer = infer_attention,
+          .eval = eval_attention};
 }
 
 }  // namespace decant::ir

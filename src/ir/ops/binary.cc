@@ -71,7 +71,9 @@ std::optional<Dim> dim_less_equal(const Graph& graph, const Dim& a, const Dim& b
   if (at_least(graph, a - b, 1)) return Dim(0);
   return std::nullopt;
 }
-std::optional<Dim> dim_greater(const Graph& graph, const Dim& a, const Dim& b) { return dim_less(graph, b, a); }
+std::optional<Dim> dim_greater(const Graph& graph, const Dim& a, const Dim& b) {
+  return dim_less(graph, b, a);
+}
 std::optional<Dim> dim_greater_equal(const Graph& graph, const Dim& a, const Dim& b) {
   return dim_less_equal(graph, b, a);
 }
@@ -164,7 +166,8 @@ EvalResult eval_mod(const Node& node, EvalInputs inputs) {
 
 template <typename Op>
 EvalResult eval_compare(const Node& node, EvalInputs inputs) {
-  return map_pairs(node, inputs, DType::kBool, [](auto a, auto b) { return static_cast<int64_t>(Op{}(a, b)); });
+  return map_pairs(node, inputs, DType::kBool,
+                   [](auto a, auto b) { return static_cast<int64_t>(Op{}(a, b)); });
 }
 
 template <typename Op>
@@ -201,7 +204,8 @@ EvalResult eval_pow(const Node& node, EvalInputs inputs) {
   const auto dims = broadcast_dims(a.dims(), b.dims());
   if (!dims) return node_error(node, fmt::format("{} and {} do not broadcast", describe(a), describe(b)));
   DECANT_ASSIGN(Tensor out, Tensor::allocate(a.dtype(), *dims));
-  const std::array<Dims, 2> strides = {broadcast_strides(a.dims(), *dims), broadcast_strides(b.dims(), *dims)};
+  const std::array<Dims, 2> strides = {broadcast_strides(a.dims(), *dims),
+                                       broadcast_strides(b.dims(), *dims)};
   const auto run = [&](auto zero, auto power) {
     using C = decltype(zero);
     const std::vector<C> x = read<C>(a), y = read<C>(b);
@@ -285,10 +289,16 @@ DECANT_OP(GreaterOrEqual) {
   return binary_op("GreaterOrEqual", "a >= b", infer_compare<dim_greater_equal>,
                    eval_compare<std::greater_equal<>>);
 }
-DECANT_OP(And) { return binary_op("And", "Logical and", infer_logic<dim_and>, eval_logic<std::logical_and<>>); }
+DECANT_OP(And) {
+  return binary_op("And", "Logical and", infer_logic<dim_and>, eval_logic<std::logical_and<>>);
+}
 DECANT_OP(Or) { return binary_op("Or", "Logical or", infer_logic<dim_or>, eval_logic<std::logical_or<>>); }
-DECANT_OP(Xor) { return binary_op("Xor", "Logical exclusive or", infer_logic<nullptr>, eval_logic<std::not_equal_to<>>); }
-DECANT_OP(BitwiseAnd) { return binary_op("BitwiseAnd", "Bitwise and", infer_bits, eval_bits<std::bit_and<>>); }
+DECANT_OP(Xor) {
+  return binary_op("Xor", "Logical exclusive or", infer_logic<nullptr>, eval_logic<std::not_equal_to<>>);
+}
+DECANT_OP(BitwiseAnd) {
+  return binary_op("BitwiseAnd", "Bitwise and", infer_bits, eval_bits<std::bit_and<>>);
+}
 DECANT_OP(BitwiseOr) { return binary_op("BitwiseOr", "Bitwise or", infer_bits, eval_bits<std::bit_or<>>); }
 
 }  // namespace decant::ir

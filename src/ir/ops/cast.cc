@@ -12,9 +12,12 @@ Status infer_cast_to(InferContext& context, DType to) {
   const IntegerRange range = integer_range(to);
   for (Dim& e : *elements) {
     if (to == DType::kBool) {
-      if (e.is_constant()) e = Dim(e.constant() != 0 ? 1 : 0);
-      else if (at_least(context.graph(), e, 1)) e = Dim(1);
-      else return ok_status();
+      if (e.is_constant())
+        e = Dim(e.constant() != 0 ? 1 : 0);
+      else if (at_least(context.graph(), e, 1))
+        e = Dim(1);
+      else
+        return ok_status();
     } else if (e.is_constant() && (e.constant() < range.min || e.constant() > range.max)) {
       return ok_status();  // wraps
     }
@@ -34,11 +37,15 @@ EvalResult cast_tensor(const Tensor& x, DType to) {
 }  // namespace
 
 DECANT_OP(Cast) {
-  return {.name = "Cast", .doc = "Converts to the type of attribute `to`", .min_inputs = 1, .max_inputs = 1,
+  return {.name = "Cast",
+          .doc = "Converts to the type of attribute `to`",
+          .min_inputs = 1,
+          .max_inputs = 1,
           .infer = [](InferContext& context) -> Status {
             const int64_t code = context.node().int_attribute("to", 0);
             const DType to = dtype_from_onnx_code(code);
-            if (to == DType::kUndefined) return context.error(fmt::format("cannot cast to ONNX type {}", code));
+            if (to == DType::kUndefined)
+              return context.error(fmt::format("cannot cast to ONNX type {}", code));
             return infer_cast_to(context, to);
           },
           .eval = [](const Node& node, EvalInputs inputs) -> EvalResult {
@@ -49,7 +56,10 @@ DECANT_OP(Cast) {
 }
 
 DECANT_OP(CastLike) {
-  return {.name = "CastLike", .doc = "Converts to the type of the second input", .min_inputs = 2, .max_inputs = 2,
+  return {.name = "CastLike",
+          .doc = "Converts to the type of the second input",
+          .min_inputs = 2,
+          .max_inputs = 2,
           .infer = [](InferContext& context) -> Status { return infer_cast_to(context, context.dtype(1)); },
           .eval = [](const Node&, EvalInputs inputs) -> EvalResult {
             return cast_tensor(*inputs[0], inputs[1]->dtype());

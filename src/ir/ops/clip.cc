@@ -34,8 +34,12 @@ EvalResult eval_clip(const Node& node, EvalInputs inputs) {
 }  // namespace
 
 DECANT_OP(Clip) {
-  return {.name = "Clip", .doc = "Cuts x to [min, max], either may be left out", .min_inputs = 1, .max_inputs = 3,
-          .infer = infer_clip, .eval = eval_clip};
+  return {.name = "Clip",
+          .doc = "Cuts x to [min, max], either may be left out",
+          .min_inputs = 1,
+          .max_inputs = 3,
+          .infer = infer_clip,
+          .eval = eval_clip};
 }
 
 }  // namespace decant::ir

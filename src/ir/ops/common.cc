@@ -33,16 +33,20 @@ Interval interval_of(const Graph& graph, const DimAtom& atom) {
   switch (atom.kind) {
     case DimAtom::Kind::kMax: {
       Interval r;
-      if (a.low && b.low) r.low = std::max(*a.low, *b.low);
-      else r.low = a.low ? a.low : b.low;
+      if (a.low && b.low)
+        r.low = std::max(*a.low, *b.low);
+      else
+        r.low = a.low ? a.low : b.low;
       if (a.high && b.high) r.high = std::max(*a.high, *b.high);
       return r;
     }
     case DimAtom::Kind::kMin: {
       Interval r;
       if (a.low && b.low) r.low = std::min(*a.low, *b.low);
-      if (a.high && b.high) r.high = std::min(*a.high, *b.high);
-      else r.high = a.high ? a.high : b.high;
+      if (a.high && b.high)
+        r.high = std::min(*a.high, *b.high);
+      else
+        r.high = a.high ? a.high : b.high;
       return r;
     }
     case DimAtom::Kind::kFloorDiv:
@@ -64,10 +68,13 @@ Interval interval_of(const Graph& graph, const Dim& dim) {
       const Interval f = interval_of(graph, *atom);
       // Products are followed for factors known not to be negative, which is what dims are.
       if (!f.low || *f.low < 0 || !prod.low) return {};
-      if (*prod.low > (static_cast<__int128>(1) << 62) || *f.low > (static_cast<__int128>(1) << 62)) return {};
+      if (*prod.low > (static_cast<__int128>(1) << 62) || *f.low > (static_cast<__int128>(1) << 62))
+        return {};
       prod.low = *prod.low * *f.low;
-      if (prod.high && f.high && *prod.high < (static_cast<__int128>(1) << 62)) prod.high = *prod.high * *f.high;
-      else prod.high = std::nullopt;
+      if (prod.high && f.high && *prod.high < (static_cast<__int128>(1) << 62))
+        prod.high = *prod.high * *f.high;
+      else
+        prod.high = std::nullopt;
     }
     const auto scale = [&](std::optional<__int128> v) -> std::optional<__int128> {
       if (!v || *v >= (static_cast<__int128>(1) << 62)) return std::nullopt;
@@ -90,7 +97,8 @@ std::optional<int64_t> to_int64(const std::optional<__int128>& v) {
 bool is_min_with(const Dim& a, const Dim& b) {
   if (a.offset() != 0 || a.terms().size() != 1) return false;
   const Dim::Term& term = a.terms()[0];
-  if (term.coefficient != 1 || term.atoms.size() != 1 || term.atoms[0]->kind != DimAtom::Kind::kMin) return false;
+  if (term.coefficient != 1 || term.atoms.size() != 1 || term.atoms[0]->kind != DimAtom::Kind::kMin)
+    return false;
   const auto over_one = [](const Dim& d) { return d.is_constant() && d.constant() > 1; };
   return (term.atoms[0]->a == b && over_one(term.atoms[0]->b)) ||
          (term.atoms[0]->b == b && over_one(term.atoms[0]->a));
@@ -253,7 +261,8 @@ std::vector<int64_t> axes_of(EvalInputs inputs, size_t i) {
 
 Result<std::vector<int64_t>> read_int_list(const Node& node, const Tensor& tensor, std::string_view what) {
   if (tensor.rank() > 1 || !is_integer(tensor.dtype()) || tensor.elements() > 1024) {
-    return node_error(node, fmt::format("{} must be a short list of integers, not {}", what, describe(tensor)));
+    return node_error(node,
+                      fmt::format("{} must be a short list of integers, not {}", what, describe(tensor)));
   }
   return tensor.to_ints();
 }

@@ -25,7 +25,9 @@ inline constexpr size_t kMaxFollowedElements = 256;
 Status node_error(const Node& node, std::string_view what);
 
 /// Input i, or null when left out.
-inline const Tensor* optional_input(EvalInputs inputs, size_t i) { return i < inputs.size() ? inputs[i] : nullptr; }
+inline const Tensor* optional_input(EvalInputs inputs, size_t i) {
+  return i < inputs.size() ? inputs[i] : nullptr;
+}
 
 /// The result of an op with one output.
 EvalResult single(Result<Tensor> tensor);
@@ -35,7 +37,8 @@ Result<size_t> resolve_axis(const Node& node, int64_t axis, size_t rank);
 /// The same for a list; fails on duplicates. The order is kept.
 Result<std::vector<size_t>> resolve_axes(const Node& node, std::span<const int64_t> axes, size_t rank);
 
-/// Bounds of an expression under the graph's symbol ranges (symbols are never negative); nothing when unbounded.
+/// Bounds of an expression under the graph's symbol ranges (symbols are never negative); nothing when
+/// unbounded.
 std::optional<int64_t> lower_bound(const Graph& graph, const Dim& dim);
 std::optional<int64_t> upper_bound(const Graph& graph, const Dim& dim);
 /// True only when provable.
@@ -47,8 +50,8 @@ inline bool at_least(const Graph& graph, const Dim& a, const Dim& b) {
 Dim clamp_to_zero(const Graph& graph, const Dim& a);
 Dim smaller(const Graph& graph, const Dim& a, const Dim& b);
 
-/// Broadcasts two dims: equal ones stay, 1 gives way, a dim known to be over 1 wins over one that is not known;
-/// otherwise a fresh symbol. Fails when they cannot fit.
+/// Broadcasts two dims: equal ones stay, 1 gives way, a dim known to be over 1 wins over one that is not
+/// known; otherwise a fresh symbol. Fails when they cannot fit.
 Result<Dim> broadcast_dim(InferContext& context, const Dim& a, const Dim& b);
 /// Broadcast shape of the inputs [first, last) that are present; nothing when a rank is unknown.
 Result<std::optional<Shape>> broadcast_inputs(InferContext& context, size_t first, size_t last);

@@ -9,7 +9,8 @@ namespace {
 Status infer_concat(InferContext& context) {
   const size_t count = context.input_count();
   DECANT_RETURN_IF_ERROR(require_same_dtype(context, 0, count));
-  if (context.node().attribute<int64_t>("axis") == nullptr) return context.error("attribute 'axis' is missing");
+  if (context.node().attribute<int64_t>("axis") == nullptr)
+    return context.error("attribute 'axis' is missing");
   std::optional<size_t> rank;
   bool complete = true;
   for (size_t i = 0; i < count; ++i) {
@@ -25,7 +26,8 @@ Status infer_concat(InferContext& context) {
     context.set_output(0, context.dtype(0), std::nullopt);
     return ok_status();
   }
-  DECANT_ASSIGN(const size_t axis, resolve_axis(context.node(), context.node().int_attribute("axis", 0), *rank));
+  DECANT_ASSIGN(const size_t axis,
+                resolve_axis(context.node(), context.node().int_attribute("axis", 0), *rank));
   std::optional<Shape> out;
   Dim sum(0);
   for (size_t i = 0; i < count; ++i) {
@@ -68,7 +70,8 @@ EvalResult eval_concat(const Node& node, EvalInputs inputs) {
         return node_error(node, fmt::format("{} and {} differ at axis {}", describe(first), describe(*t), d));
       }
     }
-    if (__builtin_add_overflow(dims[axis], t->dims()[axis], &dims[axis])) return node_error(node, "is too large");
+    if (__builtin_add_overflow(dims[axis], t->dims()[axis], &dims[axis]))
+      return node_error(node, "is too large");
   }
   DECANT_ASSIGN(Tensor out, Tensor::allocate(first.dtype(), dims));
   if (out.elements() == 0) return single(std::move(out));
@@ -85,8 +88,12 @@ EvalResult eval_concat(const Node& node, EvalInputs inputs) {
 }  // namespace
 
 DECANT_OP(Concat) {
-  return {.name = "Concat", .doc = "Joins tensors along `axis`", .min_inputs = 1, .max_inputs = -1,
-          .infer = infer_concat, .eval = eval_concat};
+  return {.name = "Concat",
+          .doc = "Joins tensors along `axis`",
+          .min_inputs = 1,
+          .max_inputs = -1,
+          .infer = infer_concat,
+          .eval = eval_concat};
 }
 
 }  // namespace decant::ir

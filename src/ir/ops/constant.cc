@@ -24,7 +24,8 @@ Result<Tensor> constant_value(const Node& node) {
 }
 
 Status infer_constant(InferContext& context) {
-  if (const auto* value = context.node().attribute<ConstantPtr>("value"); value != nullptr && *value != nullptr) {
+  if (const auto* value = context.node().attribute<ConstantPtr>("value");
+      value != nullptr && *value != nullptr) {
     context.set_output(0, (*value)->dtype(), Shape((*value)->dims().begin(), (*value)->dims().end()));
     if ((*value)->elements() > static_cast<int64_t>(kMaxFollowedElements) || is_float((*value)->dtype())) {
       return ok_status();
@@ -75,21 +76,29 @@ EvalResult eval_constant_of_shape(const Node& node, EvalInputs inputs) {
   DECANT_ASSIGN(Tensor out, Tensor::allocate(value.dtype(), dims));
   const size_t size = size_of(value.dtype());
   auto* bytes = out.mutable_data_as<std::byte>();
-  for (int64_t i = 0; i < out.elements(); ++i) std::memcpy(bytes + static_cast<size_t>(i) * size, value.data(), size);
+  for (int64_t i = 0; i < out.elements(); ++i)
+    std::memcpy(bytes + static_cast<size_t>(i) * size, value.data(), size);
   return single(std::move(out));
 }
 
 }  // namespace
 
 DECANT_OP(Constant) {
-  return {.name = "Constant", .doc = "The tensor of its attribute", .min_inputs = 0, .max_inputs = 0,
+  return {.name = "Constant",
+          .doc = "The tensor of its attribute",
+          .min_inputs = 0,
+          .max_inputs = 0,
           .infer = infer_constant,
           .eval = [](const Node& node, EvalInputs) -> EvalResult { return single(constant_value(node)); }};
 }
 
 DECANT_OP(ConstantOfShape) {
-  return {.name = "ConstantOfShape", .doc = "A tensor of the given shape, filled with `value`", .min_inputs = 1,
-          .max_inputs = 1, .infer = infer_constant_of_shape, .eval = eval_constant_of_shape};
+  return {.name = "ConstantOfShape",
+          .doc = "A tensor of the given shape, filled with `value`",
+          .min_inputs = 1,
+          .max_inputs = 1,
+          .infer = infer_constant_of_shape,
+          .eval = eval_constant_of_shape};
 }
 
 }  // namespace decant::ir

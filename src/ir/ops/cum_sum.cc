@@ -11,9 +11,11 @@ Status infer_cum_sum(InferContext& context) {
 
 EvalResult eval_cum_sum(const Node& node, EvalInputs inputs) {
   const Tensor &x = *inputs[0], &axis_tensor = *inputs[1];
-  if (axis_tensor.elements() != 1 || !is_index(axis_tensor.dtype())) return node_error(node, "the axis must be one integer");
+  if (axis_tensor.elements() != 1 || !is_index(axis_tensor.dtype()))
+    return node_error(node, "the axis must be one integer");
   DECANT_ASSIGN(const size_t axis, resolve_axis(node, axis_tensor.int_at(0), x.rank()));
-  const bool exclusive = node.int_attribute("exclusive", 0) != 0, reverse = node.int_attribute("reverse", 0) != 0;
+  const bool exclusive = node.int_attribute("exclusive", 0) != 0,
+             reverse = node.int_attribute("reverse", 0) != 0;
   const int64_t length = x.dims()[axis];
   if (x.elements() == 0) return single(clone(x));
   const int64_t inner = product(x.dims(), axis + 1, x.rank()), lines = x.elements() / length;
@@ -39,8 +41,12 @@ EvalResult eval_cum_sum(const Node& node, EvalInputs inputs) {
 }  // namespace
 
 DECANT_OP(CumSum) {
-  return {.name = "CumSum", .doc = "Running sum along an axis; exclusive, reverse", .min_inputs = 2, .max_inputs = 2,
-          .infer = infer_cum_sum, .eval = eval_cum_sum};
+  return {.name = "CumSum",
+          .doc = "Running sum along an axis; exclusive, reverse",
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .infer = infer_cum_sum,
+          .eval = eval_cum_sum};
 }
 
 }  // namespace decant::ir

@@ -26,8 +26,8 @@ float round_to_odd(double value) {
   if (!std::isfinite(value) || std::isinf(nearest) || static_cast<double>(nearest) == value) return nearest;
   if ((std::bit_cast<uint32_t>(nearest) & 1u) != 0) return nearest;
   const bool up = value > static_cast<double>(nearest);
-  return std::nextafter(nearest, up ? std::numeric_limits<float>::infinity()
-                                    : -std::numeric_limits<float>::infinity());
+  return std::nextafter(
+      nearest, up ? std::numeric_limits<float>::infinity() : -std::numeric_limits<float>::infinity());
 }
 
 template <typename To>
@@ -58,8 +58,10 @@ C decode(T stored) {
     } else {
       value = stored;
     }
-    if constexpr (std::is_same_v<C, double>) return value;
-    else return saturate<C>(value);
+    if constexpr (std::is_same_v<C, double>)
+      return value;
+    else
+      return saturate<C>(value);
   } else {
     return static_cast<C>(stored);
   }
@@ -85,20 +87,34 @@ T encode(C value) {
 template <typename F>
 void with_storage(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::kFloat32: return f(std::type_identity<float>{});
-    case DType::kFloat64: return f(std::type_identity<double>{});
-    case DType::kFloat16: return f(std::type_identity<Half>{});
-    case DType::kBFloat16: return f(std::type_identity<BFloat>{});
-    case DType::kInt8: return f(std::type_identity<int8_t>{});
-    case DType::kInt16: return f(std::type_identity<int16_t>{});
-    case DType::kInt32: return f(std::type_identity<int32_t>{});
-    case DType::kInt64: return f(std::type_identity<int64_t>{});
-    case DType::kUInt8: return f(std::type_identity<uint8_t>{});
-    case DType::kUInt16: return f(std::type_identity<uint16_t>{});
-    case DType::kUInt32: return f(std::type_identity<uint32_t>{});
-    case DType::kUInt64: return f(std::type_identity<uint64_t>{});
-    case DType::kBool: return f(std::type_identity<Bool>{});
-    case DType::kUndefined: return;
+    case DType::kFloat32:
+      return f(std::type_identity<float>{});
+    case DType::kFloat64:
+      return f(std::type_identity<double>{});
+    case DType::kFloat16:
+      return f(std::type_identity<Half>{});
+    case DType::kBFloat16:
+      return f(std::type_identity<BFloat>{});
+    case DType::kInt8:
+      return f(std::type_identity<int8_t>{});
+    case DType::kInt16:
+      return f(std::type_identity<int16_t>{});
+    case DType::kInt32:
+      return f(std::type_identity<int32_t>{});
+    case DType::kInt64:
+      return f(std::type_identity<int64_t>{});
+    case DType::kUInt8:
+      return f(std::type_identity<uint8_t>{});
+    case DType::kUInt16:
+      return f(std::type_identity<uint16_t>{});
+    case DType::kUInt32:
+      return f(std::type_identity<uint32_t>{});
+    case DType::kUInt64:
+      return f(std::type_identity<uint64_t>{});
+    case DType::kBool:
+      return f(std::type_identity<Bool>{});
+    case DType::kUndefined:
+      return;
   }
 }
 
@@ -108,7 +124,8 @@ template <typename C>
 void read_range(const Tensor& tensor, int64_t begin, std::span<C> out) {
   with_storage(tensor.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const auto* bytes = static_cast<const std::byte*>(tensor.data()) + begin * static_cast<int64_t>(sizeof(T));
+    const auto* bytes =
+        static_cast<const std::byte*>(tensor.data()) + begin * static_cast<int64_t>(sizeof(T));
     for (size_t i = 0; i < out.size(); ++i) {
       T stored;
       std::memcpy(&stored, bytes + i * sizeof(T), sizeof(T));
@@ -138,15 +155,24 @@ template void write_range(Tensor&, int64_t, std::span<const uint64_t>);
 
 IntegerRange integer_range(DType dtype) {
   switch (dtype) {
-    case DType::kInt8: return {INT8_MIN, INT8_MAX};
-    case DType::kInt16: return {INT16_MIN, INT16_MAX};
-    case DType::kInt32: return {INT32_MIN, INT32_MAX};
-    case DType::kUInt8: return {0, UINT8_MAX};
-    case DType::kUInt16: return {0, UINT16_MAX};
-    case DType::kUInt32: return {0, UINT32_MAX};
-    case DType::kUInt64: return {0, INT64_MAX};
-    case DType::kBool: return {0, 1};
-    default: return {INT64_MIN, INT64_MAX};
+    case DType::kInt8:
+      return {INT8_MIN, INT8_MAX};
+    case DType::kInt16:
+      return {INT16_MIN, INT16_MAX};
+    case DType::kInt32:
+      return {INT32_MIN, INT32_MAX};
+    case DType::kUInt8:
+      return {0, UINT8_MAX};
+    case DType::kUInt16:
+      return {0, UINT16_MAX};
+    case DType::kUInt32:
+      return {0, UINT32_MAX};
+    case DType::kUInt64:
+      return {0, INT64_MAX};
+    case DType::kBool:
+      return {0, 1};
+    default:
+      return {INT64_MIN, INT64_MAX};
   }
 }
 
@@ -156,9 +182,10 @@ struct CodeRow {
   int64_t code;
 };
 constexpr CodeRow kCodes[] = {
-    {DType::kFloat32, 1}, {DType::kUInt8, 2},    {DType::kInt8, 3},     {DType::kUInt16, 4}, {DType::kInt16, 5},
-    {DType::kInt32, 6},   {DType::kInt64, 7},    {DType::kBool, 9},     {DType::kFloat16, 10},
-    {DType::kFloat64, 11}, {DType::kUInt32, 12}, {DType::kUInt64, 13}, {DType::kBFloat16, 16},
+    {DType::kFloat32, 1},   {DType::kUInt8, 2},    {DType::kInt8, 3},    {DType::kUInt16, 4},
+    {DType::kInt16, 5},     {DType::kInt32, 6},    {DType::kInt64, 7},   {DType::kBool, 9},
+    {DType::kFloat16, 10},  {DType::kFloat64, 11}, {DType::kUInt32, 12}, {DType::kUInt64, 13},
+    {DType::kBFloat16, 16},
 };
 }  // namespace
 

@@ -12,11 +12,11 @@
 
 namespace decant::ir {
 
-/// Reference kernels compute in three types: double for every float type, uint64_t for unsigned integers, int64_t for
-/// signed integers and bool. Tensors are read into and made from vectors of these.
+/// Reference kernels compute in three types: double for every float type, uint64_t for unsigned integers,
+/// int64_t for signed integers and bool. Tensors are read into and made from vectors of these.
 
-/// Elements [begin, begin + out.size()) as C, one of double, int64_t, uint64_t. Floats become integers by truncation,
-/// saturating, NaN as 0; integers wrap. Precondition: the range lies inside the tensor.
+/// Elements [begin, begin + out.size()) as C, one of double, int64_t, uint64_t. Floats become integers by
+/// truncation, saturating, NaN as 0; integers wrap. Precondition: the range lies inside the tensor.
 template <typename C>
 void read_range(const Tensor& tensor, int64_t begin, std::span<C> out);
 
@@ -53,8 +53,8 @@ auto with_compute_type(DType dtype, F&& f) {
   return f(std::type_identity<int64_t>{});
 }
 
-/// The dtype of an ONNX TensorProto.DataType code, as attributes like Cast's `to` hold it; kUndefined when there is
-/// none.
+/// The dtype of an ONNX TensorProto.DataType code, as attributes like Cast's `to` hold it; kUndefined when
+/// there is none.
 DType dtype_from_onnx_code(int64_t code);
 int64_t onnx_code(DType dtype);
 

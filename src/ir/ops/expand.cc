@@ -14,12 +14,14 @@ Status infer_expand(InferContext& context) {
   std::optional<Shape> shape;
   if (const auto target = context.elements(1)) {
     for (const Dim& d : *target) {
-      if (d.is_constant() && d.constant() < 0) return context.error(fmt::format("cannot expand to {}", d.constant()));
+      if (d.is_constant() && d.constant() < 0)
+        return context.error(fmt::format("cannot expand to {}", d.constant()));
     }
     if (context.shape(0)) {
       DECANT_ASSIGN(shape, broadcast_shapes(context, *context.shape(0), *target));
     }
-  } else if (const auto rank = constant_length(context, 1); rank && *rank >= 0 && *rank <= 64 && context.shape(0)) {
+  } else if (const auto rank = constant_length(context, 1);
+             rank && *rank >= 0 && *rank <= 64 && context.shape(0)) {
     Shape out = context.fresh_shape(std::max(static_cast<size_t>(*rank), context.shape(0)->size()), "expand");
     const Shape& in = *context.shape(0);
     const size_t pad = out.size() - in.size();
@@ -32,9 +34,11 @@ Status infer_expand(InferContext& context) {
   }
   context.set_output(0, context.dtype(0), std::move(shape));
   const Value* out = context.node().output(0);
-  if (auto elements = context.elements(0); elements && out != nullptr && out->shape && out->shape->size() <= 1) {
+  if (auto elements = context.elements(0);
+      elements && out != nullptr && out->shape && out->shape->size() <= 1) {
     const auto count = out->shape->empty() ? std::optional<int64_t>(1) : (*out->shape)[0].as_constant();
-    if (count && elements->size() == 1 && *count >= 0 && *count <= static_cast<int64_t>(kMaxFollowedElements)) {
+    if (count && elements->size() == 1 && *count >= 0 &&
+        *count <= static_cast<int64_t>(kMaxFollowedElements)) {
       elements->assign(static_cast<size_t>(*count), Dim((*elements)[0]));
     }
     follow_elements(context, *std::move(elements));
@@ -105,12 +109,20 @@ EvalResult eval_tile(const Node& node, EvalInputs inputs) {
 }  // namespace
 
 DECANT_OP(Expand) {
-  return {.name = "Expand", .doc = "Broadcasts x to a shape (both ways)", .min_inputs = 2, .max_inputs = 2,
-          .infer = infer_expand, .eval = eval_expand};
+  return {.name = "Expand",
+          .doc = "Broadcasts x to a shape (both ways)",
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .infer = infer_expand,
+          .eval = eval_expand};
 }
 
 DECANT_OP(Tile) {
-  return {.name = "Tile", .doc = "Repeats x along each axis", .min_inputs = 2, .max_inputs = 2, .infer = infer_tile,
+  return {.name = "Tile",
+          .doc = "Repeats x along each axis",
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .infer = infer_tile,
           .eval = eval_tile};
 }
 

@@ -69,8 +69,9 @@ Status infer_gather_elements(InferContext& context) {
   DECANT_RETURN_IF_ERROR(require_dtype(context, 1, is_index, "an int32 or int64 tensor"));
   if (context.shape(0)) {
     DECANT_RETURN_IF_ERROR(require_rank(context, 1, context.shape(0)->size()));
-    DECANT_ASSIGN([[maybe_unused]] const size_t axis,
-                  resolve_axis(context.node(), context.node().int_attribute("axis", 0), context.shape(0)->size()));
+    DECANT_ASSIGN(
+        [[maybe_unused]] const size_t axis,
+        resolve_axis(context.node(), context.node().int_attribute("axis", 0), context.shape(0)->size()));
   }
   context.set_output(0, context.dtype(0), context.shape(1));
   return ok_status();
@@ -83,7 +84,8 @@ EvalResult eval_gather_elements(const Node& node, EvalInputs inputs) {
     return node_error(node, "indices must be integers of the data's rank");
   }
   for (size_t d = 0; d < data.rank(); ++d) {
-    if (d != axis && indices.dims()[d] > data.dims()[d]) return node_error(node, "indices reach outside the data");
+    if (d != axis && indices.dims()[d] > data.dims()[d])
+      return node_error(node, "indices reach outside the data");
   }
   Dims picks = indices.to_ints();
   for (int64_t& pick : picks) {
@@ -166,18 +168,30 @@ EvalResult eval_gather_nd(const Node& node, EvalInputs inputs) {
 }  // namespace
 
 DECANT_OP(Gather) {
-  return {.name = "Gather", .doc = "Picks slices along `axis` by index", .min_inputs = 2, .max_inputs = 2,
-          .infer = infer_gather, .eval = eval_gather};
+  return {.name = "Gather",
+          .doc = "Picks slices along `axis` by index",
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .infer = infer_gather,
+          .eval = eval_gather};
 }
 
 DECANT_OP(GatherElements) {
-  return {.name = "GatherElements", .doc = "Picks one element for each index along `axis`", .min_inputs = 2,
-          .max_inputs = 2, .infer = infer_gather_elements, .eval = eval_gather_elements};
+  return {.name = "GatherElements",
+          .doc = "Picks one element for each index along `axis`",
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .infer = infer_gather_elements,
+          .eval = eval_gather_elements};
 }
 
 DECANT_OP(GatherND) {
-  return {.name = "GatherND", .doc = "Picks slices by index tuples", .min_inputs = 2, .max_inputs = 2,
-          .infer = infer_gather_nd, .eval = eval_gather_nd};
+  return {.name = "GatherND",
+          .doc = "Picks slices by index tuples",
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .infer = infer_gather_nd,
+          .eval = eval_gather_nd};
 }
 
 }  // namespace decant::ir

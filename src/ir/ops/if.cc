@@ -8,8 +8,8 @@
 namespace decant::ir {
 namespace {
 
-/// The branches are typed before the node. What both agree on is known of an output; where dims differ, a fresh
-/// symbol stands.
+/// The branches are typed before the node. What both agree on is known of an output; where dims differ, a
+/// fresh symbol stands.
 Status infer_if(InferContext& context) {
   const Node& node = context.node();
   DECANT_RETURN_IF_ERROR(require_dtype(context, 0, is_bool, "a bool"));
@@ -23,7 +23,8 @@ Status infer_if(InferContext& context) {
     return context.error(fmt::format("branches have {} and {} outputs", a.size(), b.size()));
   }
   for (size_t i = 0; i < node.outputs().size(); ++i) {
-    if (a[i]->dtype != b[i]->dtype) return context.error(fmt::format("branches differ in the type of output {}", i));
+    if (a[i]->dtype != b[i]->dtype)
+      return context.error(fmt::format("branches differ in the type of output {}", i));
     std::optional<Shape> shape;
     if (a[i]->shape && b[i]->shape && a[i]->shape->size() == b[i]->shape->size()) {
       shape.emplace();
@@ -43,8 +44,13 @@ Status infer_if(InferContext& context) {
 }  // namespace
 
 DECANT_OP(If) {
-  return {.name = "If", .doc = "Runs one of two sub-graphs", .min_inputs = 1, .max_inputs = 1, .max_outputs = -1,
-          .infer = infer_if, .eval = nullptr};
+  return {.name = "If",
+          .doc = "Runs one of two sub-graphs",
+          .min_inputs = 1,
+          .max_inputs = 1,
+          .max_outputs = -1,
+          .infer = infer_if,
+          .eval = nullptr};
 }
 
 }  // namespace decant::ir

@@ -50,7 +50,8 @@ Result<Tensor> strided_copy(const Tensor& source, const Dims& dims, const Dims& 
   const auto* from = static_cast<const std::byte*>(source.data());
   auto* to = static_cast<std::byte*>(out.mutable_data());
   for_each_index<1>(dims, {strides}, [&](int64_t i, const std::array<int64_t, 1>& offset) {
-    std::memcpy(to + static_cast<size_t>(i) * size, from + static_cast<size_t>(base + offset[0]) * size, size);
+    std::memcpy(to + static_cast<size_t>(i) * size, from + static_cast<size_t>(base + offset[0]) * size,
+                size);
   });
   return out;
 }
@@ -60,7 +61,8 @@ void strided_write(Tensor& target, const Dims& strides, int64_t base, const Tens
   const auto* from = static_cast<const std::byte*>(source.data());
   auto* to = static_cast<std::byte*>(target.mutable_data());
   for_each_index<1>(source.dims(), {strides}, [&](int64_t i, const std::array<int64_t, 1>& offset) {
-    std::memcpy(to + static_cast<size_t>(base + offset[0]) * size, from + static_cast<size_t>(i) * size, size);
+    std::memcpy(to + static_cast<size_t>(base + offset[0]) * size, from + static_cast<size_t>(i) * size,
+                size);
   });
 }
 

@@ -16,16 +16,17 @@ using Dims = std::vector<int64_t>;
 
 /// Row-major strides in elements.
 Dims strides_of(std::span<const int64_t> dims);
-/// Strides of a tensor of `dims` read as if broadcast to `out`: 0 along repeated dims. Precondition: it broadcasts.
+/// Strides of a tensor of `dims` read as if broadcast to `out`: 0 along repeated dims. Precondition: it
+/// broadcasts.
 Dims broadcast_strides(std::span<const int64_t> dims, std::span<const int64_t> out);
 /// NumPy's broadcasting of two shapes; nothing when they do not fit.
 std::optional<Dims> broadcast_dims(std::span<const int64_t> a, std::span<const int64_t> b);
-/// Product of dims [begin, end). Precondition: the dims belong to an existing tensor, so the product cannot overflow
-/// unless a dim is zero, in which case it is cut at kMaxElements.
+/// Product of dims [begin, end). Precondition: the dims belong to an existing tensor, so the product cannot
+/// overflow unless a dim is zero, in which case it is cut at kMaxElements.
 int64_t product(std::span<const int64_t> dims, size_t begin, size_t end);
 
-/// Visits every index of `dims` in row-major order: f(i, offsets) with the running number and one offset per stride
-/// list. Nothing is visited when a dim is 0; a rank-0 shape has one index.
+/// Visits every index of `dims` in row-major order: f(i, offsets) with the running number and one offset per
+/// stride list. Nothing is visited when a dim is 0; a rank-0 shape has one index.
 template <size_t N, typename F>
 void for_each_index(std::span<const int64_t> dims, const std::array<Dims, N>& strides, F&& f) {
   for (int64_t d : dims) {
@@ -48,10 +49,11 @@ void for_each_index(std::span<const int64_t> dims, const std::array<Dims, N>& st
   }
 }
 
-/// A new tensor of `dims` whose element at an index is source[base + sum(index * stride)]. Precondition: all of these
-/// lie inside the source.
+/// A new tensor of `dims` whose element at an index is source[base + sum(index * stride)]. Precondition: all
+/// of these lie inside the source.
 Result<Tensor> strided_copy(const Tensor& source, const Dims& dims, const Dims& strides, int64_t base);
-/// Writes all elements of `source` to target[base + sum(index * stride)]. Precondition: same dtype; all inside.
+/// Writes all elements of `source` to target[base + sum(index * stride)]. Precondition: same dtype; all
+/// inside.
 void strided_write(Tensor& target, const Dims& strides, int64_t base, const Tensor& source);
 /// Copies `count` elements between tensors of one dtype. Precondition: both ranges are inside.
 void copy_elements(Tensor& target, int64_t to, const Tensor& source, int64_t from, int64_t count);

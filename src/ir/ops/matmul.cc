@@ -16,7 +16,8 @@ Result<std::optional<Shape>> matmul_shape(InferContext& context) {
   if (row) a.insert(a.begin(), Dim(1));
   if (column) b.push_back(Dim(1));
   DECANT_ASSIGN([[maybe_unused]] const Dim inner, merge_dims(context, a.back(), b[b.size() - 2]));
-  DECANT_ASSIGN(Shape out, broadcast_shapes(context, Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2)));
+  DECANT_ASSIGN(Shape out,
+                broadcast_shapes(context, Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2)));
   if (!row) out.push_back(a[a.size() - 2]);
   if (!column) out.push_back(b.back());
   return std::optional<Shape>(std::move(out));
@@ -52,7 +53,8 @@ Result<Problem> plan(const Node& node, const Tensor& x, const Tensor& y) {
   return p;
 }
 
-/// C is the accumulator type; a_offset and b_offset are taken off each element (per row of A, per column of B).
+/// C is the accumulator type; a_offset and b_offset are taken off each element (per row of A, per column of
+/// B).
 template <typename C>
 Status multiply(const Problem& p, const Tensor& x, const Tensor& y, const std::vector<C>& a_offset,
                 const std::vector<C>& b_offset, Tensor& out) {
@@ -81,7 +83,8 @@ Status multiply(const Problem& p, const Tensor& x, const Tensor& y, const std::v
 
 EvalResult eval_matmul(const Node& node, EvalInputs inputs) {
   const Tensor &x = *inputs[0], &y = *inputs[1];
-  if (x.dtype() != y.dtype() || !is_number(x.dtype())) return node_error(node, "needs number tensors of one type");
+  if (x.dtype() != y.dtype() || !is_number(x.dtype()))
+    return node_error(node, "needs number tensors of one type");
   DECANT_ASSIGN(const Problem p, plan(node, x, y));
   DECANT_ASSIGN(Tensor out, Tensor::allocate(x.dtype(), p.dims));
   if (is_float(x.dtype())) {
@@ -135,7 +138,8 @@ Status infer_gemm(InferContext& context) {
   DECANT_RETURN_IF_ERROR(require_same_dtype(context, 0, context.input_count()));
   DECANT_RETURN_IF_ERROR(require_rank(context, 0, 2));
   DECANT_RETURN_IF_ERROR(require_rank(context, 1, 2));
-  const size_t ta = context.node().int_attribute("transA", 0) != 0, tb = context.node().int_attribute("transB", 0) != 0;
+  const size_t ta = context.node().int_attribute("transA", 0) != 0,
+               tb = context.node().int_attribute("transB", 0) != 0;
   Shape out = context.fresh_shape(2, "gemm");
   if (context.shape(0)) out[0] = (*context.shape(0))[ta];
   if (context.shape(1)) out[1] = (*context.shape(1))[1 - tb];
@@ -164,7 +168,8 @@ EvalResult eval_gemm(const Node& node, EvalInputs inputs) {
   const Dims dims = {m, n};
   if (c != nullptr) {
     const auto fits = broadcast_dims(c->dims(), dims);
-    if (!fits || *fits != dims) return node_error(node, fmt::format("bias {} does not broadcast", describe(*c)));
+    if (!fits || *fits != dims)
+      return node_error(node, fmt::format("bias {} does not broadcast", describe(*c)));
   }
   DECANT_ASSIGN(Tensor out, Tensor::allocate(x.dtype(), dims));
   const std::vector<double> a = read<double>(x), b = read<double>(y);
@@ -173,16 +178,18 @@ EvalResult eval_gemm(const Node& node, EvalInputs inputs) {
     for (int64_t j = 0; j < n; ++j) {
       double sum = 0;
       for (int64_t l = 0; l < k; ++l) {
-        sum += a[static_cast<size_t>(ta ? l * m + i : i * k + l)] * b[static_cast<size_t>(tb ? j * k + l : l * n + j)];
+        sum += a[static_cast<size_t>(ta ? l * m + i : i * k + l)] *
+               b[static_cast<size_t>(tb ? j * k + l : l * n + j)];
       }
       values[static_cast<size_t>(i * n + j)] = alpha * sum;
     }
   }
   if (c != nullptr) {
     const std::vector<double> bias = read<double>(*c);
-    for_each_index<1>(dims, {broadcast_strides(c->dims(), dims)}, [&](int64_t i, const std::array<int64_t, 1>& at) {
-      values[static_cast<size_t>(i)] += beta * bias[static_cast<size_t>(at[0])];
-    });
+    for_each_index<1>(dims, {broadcast_strides(c->dims(), dims)},
+                      [&](int64_t i, const std::array<int64_t, 1>& at) {
+                        values[static_cast<size_t>(i)] += beta * bias[static_cast<size_t>(at[0])];
+                      });
   }
   write_range<double>(out, 0, std::span<const double>(values));
   return single(std::move(out));
@@ -191,18 +198,30 @@ EvalResult eval_gemm(const Node& node, EvalInputs inputs) {
 }  // namespace
 
 DECANT_OP(MatMul) {
-  return {.name = "MatMul", .doc = "Matrix product, leading dims broadcast", .min_inputs = 2, .max_inputs = 2,
-          .infer = infer_matmul, .eval = eval_matmul};
+  return {.name = "MatMul",
+          .doc = "Matrix product, leading dims broadcast",
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .infer = infer_matmul,
+          .eval = eval_matmul};
 }
 
 DECANT_OP(MatMulInteger) {
-  return {.name = "MatMulInteger", .doc = "8-bit matrix product in int32, zero points taken off", .min_inputs = 2,
-          .max_inputs = 4, .infer = infer_matmul_integer, .eval = eval_matmul_integer};
+  return {.name = "MatMulInteger",
+          .doc = "8-bit matrix product in int32, zero points taken off",
+          .min_inputs = 2,
+          .max_inputs = 4,
+          .infer = infer_matmul_integer,
+          .eval = eval_matmul_integer};
 }
 
 DECANT_OP(Gemm) {
-  return {.name = "Gemm", .doc = "alpha * A * B + beta * C; transA, transB", .min_inputs = 2, .max_inputs = 3,
-          .infer = infer_gemm, .eval = eval_gemm};
+  return {.name = "Gemm",
+          .doc = "alpha * A * B + beta * C; transA, transB",
+          .min_inputs = 2,
+          .max_inputs = 3,
+          .infer = infer_gemm,
+          .eval = eval_gemm};
 }
 
 }  // namespace decant::ir

@@ -5,7 +5,8 @@ namespace {
 
 Status infer_non_zero(InferContext& context) {
   const Dim count = context.fresh_symbol("nonzero");
-  const Dim rank = context.shape(0) ? Dim(static_cast<int64_t>(context.shape(0)->size())) : context.fresh_symbol("rank");
+  const Dim rank =
+      context.shape(0) ? Dim(static_cast<int64_t>(context.shape(0)->size())) : context.fresh_symbol("rank");
   context.set_output(0, DType::kInt64, Shape{rank, count});
   return ok_status();
 }
@@ -32,8 +33,12 @@ EvalResult eval_non_zero(const Node&, EvalInputs inputs) {
 }  // namespace
 
 DECANT_OP(NonZero) {
-  return {.name = "NonZero", .doc = "Indices of the elements that are not 0, [rank, count]", .min_inputs = 1,
-          .max_inputs = 1, .infer = infer_non_zero, .eval = eval_non_zero};
+  return {.name = "NonZero",
+          .doc = "Indices of the elements that are not 0, [rank, count]",
+          .min_inputs = 1,
+          .max_inputs = 1,
+          .infer = infer_non_zero,
+          .eval = eval_non_zero};
 }
 
 }  // namespace decant::ir

@@ -8,7 +8,8 @@
 namespace decant::ir {
 namespace {
 
-/// Values pass through the stash type between the two stages; only float32 (1) is followed, doubles otherwise.
+/// Values pass through the stash type between the two stages; only float32 (1) is followed, doubles
+/// otherwise.
 constexpr int64_t kStashFloat = 1;
 
 Status infer_layer_normalization(InferContext& context) {
@@ -19,7 +20,8 @@ Status infer_layer_normalization(InferContext& context) {
     return ok_status();
   }
   Shape shape = *context.shape(0);
-  DECANT_ASSIGN(const size_t axis, resolve_axis(context.node(), context.node().int_attribute("axis", -1), shape.size()));
+  DECANT_ASSIGN(const size_t axis,
+                resolve_axis(context.node(), context.node().int_attribute("axis", -1), shape.size()));
   for (size_t i = axis; i < shape.size(); ++i) shape[i] = Dim(1);
   const DType stash = dtype_from_onnx_code(context.node().int_attribute("stash_type", kStashFloat));
   if (!is_float(stash)) return context.error("stash_type is no float type");
@@ -30,8 +32,9 @@ Status infer_layer_normalization(InferContext& context) {
 
 Status infer_rms_normalization(InferContext& context) {
   if (context.shape(0)) {
-    DECANT_ASSIGN([[maybe_unused]] const size_t axis,
-                  resolve_axis(context.node(), context.node().int_attribute("axis", -1), context.shape(0)->size()));
+    DECANT_ASSIGN(
+        [[maybe_unused]] const size_t axis,
+        resolve_axis(context.node(), context.node().int_attribute("axis", -1), context.shape(0)->size()));
   }
   DECANT_RETURN_IF_ERROR(require_dtype(context, 0, is_float, "a float tensor"));
   DECANT_RETURN_IF_ERROR(require_dtype(context, 1, is_float, "a float tensor"));
@@ -90,7 +93,8 @@ EvalResult eval_layer_normalization(const Node& node, EvalInputs inputs) {
   for (size_t i = 1; i < out.size() && i < 3; ++i) {
     DECANT_ASSIGN(out[i], Tensor::allocate(stash, dims));
     const auto& list = i == 1 ? means : deviations;
-    if (out[i].elements() != static_cast<int64_t>(list.size())) return node_error(node, "rows have no elements");
+    if (out[i].elements() != static_cast<int64_t>(list.size()))
+      return node_error(node, "rows have no elements");
     write_range<double>(out[i], 0, std::span<const double>(list));
   }
   return out;
@@ -121,14 +125,22 @@ EvalResult eval_rms_normalization(const Node& node, EvalInputs inputs) {
 }  // namespace
 
 DECANT_OP(LayerNormalization) {
-  return {.name = "LayerNormalization", .doc = "(x - mean) / deviation * scale + bias over the axes from `axis`",
-          .min_inputs = 2, .max_inputs = 3, .max_outputs = 3, .infer = infer_layer_normalization,
+  return {.name = "LayerNormalization",
+          .doc = "(x - mean) / deviation * scale + bias over the axes from `axis`",
+          .min_inputs = 2,
+          .max_inputs = 3,
+          .max_outputs = 3,
+          .infer = infer_layer_normalization,
           .eval = eval_layer_normalization};
 }
 
 DECANT_OP(RMSNormalization) {
-  return {.name = "RMSNormalization", .doc = "x / root mean square * scale over the axes from `axis`",
-          .min_inputs = 2, .max_inputs = 2, .infer = infer_rms_normalization, .eval = eval_rms_normalization};
+  return {.name = "RMSNormalization",
+          .doc = "x / root mean square * scale over the axes from `axis`",
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .infer = infer_rms_normalization,
+          .eval = eval_rms_normalization};
 }
 
 }  // namespace decant::ir

@@ -18,7 +18,8 @@ Status infer_one_hot(InferContext& context) {
   DECANT_ASSIGN(const size_t axis, new_axis(context.node(), shape.size()));
   const auto depth = context.elements(1);
   const bool known = depth && depth->size() == 1;
-  shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis), known ? (*depth)[0] : context.fresh_symbol("depth"));
+  shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis),
+               known ? (*depth)[0] : context.fresh_symbol("depth"));
   context.set_output(0, dtype, std::move(shape));
   return ok_status();
 }
@@ -50,8 +51,12 @@ EvalResult eval_one_hot(const Node& node, EvalInputs inputs) {
 }  // namespace
 
 DECANT_OP(OneHot) {
-  return {.name = "OneHot", .doc = "A new axis with the on value at the index", .min_inputs = 3, .max_inputs = 3,
-          .infer = infer_one_hot, .eval = eval_one_hot};
+  return {.name = "OneHot",
+          .doc = "A new axis with the on value at the index",
+          .min_inputs = 3,
+          .max_inputs = 3,
+          .infer = infer_one_hot,
+          .eval = eval_one_hot};
 }
 
 }  // namespace decant::ir

@@ -71,8 +71,10 @@ EvalResult eval_pad(const Node& node, EvalInputs inputs) {
   const size_t size = size_of(x.dtype());
   auto* bytes = out.mutable_data_as<std::byte>();
   for (int64_t i = 0; i < out.elements(); ++i) {
-    if (value == nullptr) std::memset(bytes + static_cast<size_t>(i) * size, 0, size);
-    else std::memcpy(bytes + static_cast<size_t>(i) * size, value->data(), size);
+    if (value == nullptr)
+      std::memset(bytes + static_cast<size_t>(i) * size, 0, size);
+    else
+      std::memcpy(bytes + static_cast<size_t>(i) * size, value->data(), size);
   }
   if (out.elements() == 0 || x.elements() == 0) return single(std::move(out));
   // The part of the source that remains, and where it goes.
@@ -95,8 +97,12 @@ EvalResult eval_pad(const Node& node, EvalInputs inputs) {
 }  // namespace
 
 DECANT_OP(Pad) {
-  return {.name = "Pad", .doc = "Adds a constant border; negative pads cut", .min_inputs = 2, .max_inputs = 4,
-          .infer = infer_pad, .eval = eval_pad};
+  return {.name = "Pad",
+          .doc = "Adds a constant border; negative pads cut",
+          .min_inputs = 2,
+          .max_inputs = 4,
+          .infer = infer_pad,
+          .eval = eval_pad};
 }
 
 }  // namespace decant::ir

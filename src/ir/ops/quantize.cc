@@ -9,7 +9,8 @@ namespace decant::ir {
 namespace {
 
 bool is_quantized(DType t) {
-  return t == DType::kInt8 || t == DType::kUInt8 || t == DType::kInt16 || t == DType::kUInt16 || t == DType::kInt32;
+  return t == DType::kInt8 || t == DType::kUInt8 || t == DType::kInt16 || t == DType::kUInt16 ||
+         t == DType::kInt32;
 }
 
 /// For every element of x, the index of its scale: one for all, one per index of `axis`, or one per block of
@@ -22,7 +23,8 @@ Result<std::vector<size_t>> scale_indices(const Node& node, const Tensor& x, con
   Dims strides(x.rank(), 0);
   if (block == 0) {
     if (scale.rank() != 1 || scale.dims()[0] != x.dims()[axis]) {
-      return node_error(node, fmt::format("scale {} does not fit axis {} of {}", describe(scale), axis, describe(x)));
+      return node_error(
+          node, fmt::format("scale {} does not fit axis {} of {}", describe(scale), axis, describe(x)));
     }
     strides[axis] = 1;
   } else {
@@ -32,7 +34,8 @@ Result<std::vector<size_t>> scale_indices(const Node& node, const Tensor& x, con
       fits = scale.dims()[d] == want;
     }
     if (!fits) {
-      return node_error(node, fmt::format("scale {} does not fit {} in blocks of {}", describe(scale), describe(x), block));
+      return node_error(
+          node, fmt::format("scale {} does not fit {} in blocks of {}", describe(scale), describe(x), block));
     }
     strides = strides_of(scale.dims());
   }
@@ -50,7 +53,8 @@ Result<std::vector<size_t>> scale_indices(const Node& node, const Tensor& x, con
 
 Status require_zero_point(const Node& node, const Tensor* zero, const Tensor& scale, DType dtype) {
   if (zero == nullptr || (zero->dtype() == dtype && zero->elements() == scale.elements())) return ok_status();
-  return node_error(node, fmt::format("zero point {} does not fit scale {}", describe(*zero), describe(scale)));
+  return node_error(node,
+                    fmt::format("zero point {} does not fit scale {}", describe(*zero), describe(scale)));
 }
 
 Status infer_dequantize(InferContext& context) {
@@ -69,11 +73,13 @@ Status infer_dequantize(InferContext& context) {
 EvalResult eval_dequantize(const Node& node, EvalInputs inputs) {
   const Tensor &x = *inputs[0], &scale = *inputs[1];
   const Tensor* zero = optional_input(inputs, 2);
-  if (!is_quantized(x.dtype()) || !is_float(scale.dtype())) return node_error(node, "needs integers and float scales");
+  if (!is_quantized(x.dtype()) || !is_float(scale.dtype()))
+    return node_error(node, "needs integers and float scales");
   DECANT_RETURN_IF_ERROR(require_zero_point(node, zero, scale, x.dtype()));
   DECANT_ASSIGN(const auto at, scale_indices(node, x, scale));
   const std::vector<double> scales = read<double>(scale);
-  const std::vector<double> zeros = zero != nullptr ? read<double>(*zero) : std::vector<double>(scales.size(), 0.0);
+  const std::vector<double> zeros =
+      zero != nullptr ? read<double>(*zero) : std::vector<double>(scales.size(), 0.0);
   std::vector<double> values = read<double>(x);
   for (size_t i = 0; i < values.size(); ++i) values[i] = (values[i] - zeros[at[i]]) * scales[at[i]];
   const int64_t code = node.int_attribute("output_dtype", 0);
@@ -90,26 +96,32 @@ DType quantized_dtype(const Node& node, std::optional<DType> zero) {
 }
 
 Status infer_quantize(InferContext& context) {
-  const DType dtype = quantized_dtype(
-      context.node(), context.has_input(2) ? std::optional(context.dtype(2)) : std::nullopt);
-  if (!is_quantized(dtype) || dtype == DType::kInt32) return context.error("the result type is not implemented");
+  const DType dtype =
+      quantized_dtype(context.node(), context.has_input(2) ? std::optional(context.dtype(2)) : std::nullopt);
+  if (!is_quantized(dtype) || dtype == DType::kInt32)
+    return context.error("the result type is not implemented");
   DECANT_RETURN_IF_ERROR(require_dtype(context, 1, is_number, "a number tensor"));
   context.set_output(0, dtype, context.shape(0));
   return ok_status();
 }
 
-/// saturate(round_half_even(x / scale) + zero_point); the quotient is made in x's precision or in `precision`.
+/// saturate(round_half_even(x / scale) + zero_point); the quotient is made in x's precision or in
+/// `precision`.
 EvalResult eval_quantize(const Node& node, EvalInputs inputs) {
   const Tensor &x = *inputs[0], &scale = *inputs[1];
   const Tensor* zero = optional_input(inputs, 2);
   const DType dtype = quantized_dtype(node, zero != nullptr ? std::optional(zero->dtype()) : std::nullopt);
-  if (!is_quantized(dtype) || dtype == DType::kInt32) return node_error(node, "the result type is not implemented");
+  if (!is_quantized(dtype) || dtype == DType::kInt32)
+    return node_error(node, "the result type is not implemented");
   DECANT_RETURN_IF_ERROR(require_zero_point(node, zero, scale, dtype));
   DECANT_ASSIGN(const auto at, scale_indices(node, x, scale));
   const std::vector<double> scales = read<double>(scale);
-  const std::vector<double> zeros = zero != nullptr ? read<double>(*zero) : std::vector<double>(scales.size(), 0.0);
+  const std::vector<double> zeros =
+      zero != nullptr ? read<double>(*zero) : std::vector<double>(scales.size(), 0.0);
   const int64_t code = node.int_attribute("precision", 0);
-  const DType precision = code != 0 ? dtype_from_onnx_code(code) : is_float(x.dtype()) ? x.dtype() : DType::kFloat32;
+  const DType precision = code != 0             ? dtype_from_onnx_code(code)
+                          : is_float(x.dtype()) ? x.dtype()
+                                                : DType::kFloat32;
   if (!is_float(precision)) return node_error(node, "precision is no float type");
   std::vector<double> values = read<double>(x);
   for (size_t i = 0; i < values.size(); ++i) values[i] /= scales[at[i]];
@@ -131,7 +143,8 @@ Status infer_dynamic_quantize(InferContext& context) {
   return ok_status();
 }
 
-/// To uint8 with one scale: the range of x, stretched to hold 0, is mapped to [0, 255]. Steps are float32, as in ONNX.
+/// To uint8 with one scale: the range of x, stretched to hold 0, is mapped to [0, 255]. Steps are float32, as
+/// in ONNX.
 EvalResult eval_dynamic_quantize(const Node& node, EvalInputs inputs) {
   const Tensor& x = *inputs[0];
   if (x.dtype() != DType::kFloat32) return node_error(node, "needs a float32 tensor");
@@ -158,18 +171,30 @@ EvalResult eval_dynamic_quantize(const Node& node, EvalInputs inputs) {
 }  // namespace
 
 DECANT_OP(DequantizeLinear) {
-  return {.name = "DequantizeLinear", .doc = "(x - zero_point) * scale; per tensor, axis or block", .min_inputs = 2,
-          .max_inputs = 3, .infer = infer_dequantize, .eval = eval_dequantize};
+  return {.name = "DequantizeLinear",
+          .doc = "(x - zero_point) * scale; per tensor, axis or block",
+          .min_inputs = 2,
+          .max_inputs = 3,
+          .infer = infer_dequantize,
+          .eval = eval_dequantize};
 }
 
 DECANT_OP(QuantizeLinear) {
-  return {.name = "QuantizeLinear", .doc = "x / scale + zero_point, rounded and saturated", .min_inputs = 2,
-          .max_inputs = 3, .infer = infer_quantize, .eval = eval_quantize};
+  return {.name = "QuantizeLinear",
+          .doc = "x / scale + zero_point, rounded and saturated",
+          .min_inputs = 2,
+          .max_inputs = 3,
+          .infer = infer_quantize,
+          .eval = eval_quantize};
 }
 
 DECANT_OP(DynamicQuantizeLinear) {
-  return {.name = "DynamicQuantizeLinear", .doc = "uint8 by the range of x; also scale and zero point",
-          .min_inputs = 1, .max_inputs = 1, .max_outputs = 3, .infer = infer_dynamic_quantize,
+  return {.name = "DynamicQuantizeLinear",
+          .doc = "uint8 by the range of x; also scale and zero point",
+          .min_inputs = 1,
+          .max_inputs = 1,
+          .max_outputs = 3,
+          .infer = infer_dynamic_quantize,
           .eval = eval_dynamic_quantize};
 }
 

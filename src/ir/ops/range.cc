@@ -60,7 +60,8 @@ Status infer_range(InferContext& context) {
     DECANT_ASSIGN(length, range_length(context.node(), value(0), value(1), value(2)));
   }
   context.set_output(0, context.dtype(0), Shape{length});
-  if (start && step && length.is_constant() && length.constant() <= static_cast<int64_t>(kMaxFollowedElements)) {
+  if (start && step && length.is_constant() &&
+      length.constant() <= static_cast<int64_t>(kMaxFollowedElements)) {
     std::vector<Dim> elements;
     for (int64_t i = 0; i < length.constant(); ++i) elements.push_back(*start + Dim(i) * Dim(*step));
     follow_elements(context, std::move(elements));
@@ -93,8 +94,12 @@ EvalResult eval_range(const Node& node, EvalInputs inputs) {
 }  // namespace
 
 DECANT_OP(Range) {
-  return {.name = "Range", .doc = "start, start + delta, ... before limit", .min_inputs = 3, .max_inputs = 3,
-          .infer = infer_range, .eval = eval_range};
+  return {.name = "Range",
+          .doc = "start, start + delta, ... before limit",
+          .min_inputs = 3,
+          .max_inputs = 3,
+          .infer = infer_range,
+          .eval = eval_range};
 }
 
 }  // namespace decant::ir

@@ -36,8 +36,10 @@ Status infer_reduce(InferContext& context) {
   DECANT_ASSIGN(const auto reduced, reduced_axes(node, *axes, input.size()));
   Shape out;
   for (size_t i = 0; i < input.size(); ++i) {
-    if (!reduced[i]) out.push_back(input[i]);
-    else if (keep) out.push_back(Dim(1));
+    if (!reduced[i])
+      out.push_back(input[i]);
+    else if (keep)
+      out.push_back(Dim(1));
   }
   context.set_output(0, context.dtype(0), std::move(out));
   const auto elements = context.elements(0);
@@ -46,11 +48,20 @@ Status infer_reduce(InferContext& context) {
   for (size_t i = 1; i < elements->size(); ++i) {
     const Dim& next = (*elements)[i];
     switch (kKind) {
-      case Kind::kSum: total = total + next; break;
-      case Kind::kProd: total = total * next; break;
-      case Kind::kMax: total = max(total, next); break;
-      case Kind::kMin: total = smaller(context.graph(), total, next); break;
-      default: return ok_status();
+      case Kind::kSum:
+        total = total + next;
+        break;
+      case Kind::kProd:
+        total = total * next;
+        break;
+      case Kind::kMax:
+        total = max(total, next);
+        break;
+      case Kind::kMin:
+        total = smaller(context.graph(), total, next);
+        break;
+      default:
+        return ok_status();
     }
   }
   if (kKind == Kind::kSum || kKind == Kind::kProd || kKind == Kind::kMax || kKind == Kind::kMin) {
@@ -81,10 +92,13 @@ template <Kind kKind, typename C>
 C accumulate(C total, C x) {
   switch (kKind) {
     case Kind::kSum:
-    case Kind::kMean: return total + x;
-    case Kind::kProd: return total * x;
+    case Kind::kMean:
+      return total + x;
+    case Kind::kProd:
+      return total * x;
     case Kind::kL2:
-    case Kind::kSumSquare: return total + x * x;
+    case Kind::kSumSquare:
+      return total + x * x;
     case Kind::kMax:
     case Kind::kMin:
       if constexpr (std::is_same_v<C, double>) {
@@ -149,7 +163,11 @@ EvalResult eval_reduce(const Node& node, EvalInputs inputs) {
 
 template <Kind kKind>
 OpDef reduce_op(std::string_view name, std::string_view doc) {
-  return {.name = name, .doc = doc, .min_inputs = 1, .max_inputs = 2, .infer = infer_reduce<kKind>,
+  return {.name = name,
+          .doc = doc,
+          .min_inputs = 1,
+          .max_inputs = 2,
+          .infer = infer_reduce<kKind>,
           .eval = eval_reduce<kKind>};
 }
 
@@ -160,7 +178,11 @@ DECANT_OP(ReduceMean) { return reduce_op<Kind::kMean>("ReduceMean", "Mean over a
 DECANT_OP(ReduceMax) { return reduce_op<Kind::kMax>("ReduceMax", "Largest value over axes"); }
 DECANT_OP(ReduceMin) { return reduce_op<Kind::kMin>("ReduceMin", "Smallest value over axes"); }
 DECANT_OP(ReduceProd) { return reduce_op<Kind::kProd>("ReduceProd", "Product over axes"); }
-DECANT_OP(ReduceL2) { return reduce_op<Kind::kL2>("ReduceL2", "Square root of the sum of squares over axes"); }
-DECANT_OP(ReduceSumSquare) { return reduce_op<Kind::kSumSquare>("ReduceSumSquare", "Sum of squares over axes"); }
+DECANT_OP(ReduceL2) {
+  return reduce_op<Kind::kL2>("ReduceL2", "Square root of the sum of squares over axes");
+}
+DECANT_OP(ReduceSumSquare) {
+  return reduce_op<Kind::kSumSquare>("ReduceSumSquare", "Sum of squares over axes");
+}
 
 }  // namespace decant::ir

@@ -12,8 +12,8 @@ void keep_elements(InferContext& context) {
   if (auto elements = context.elements(0)) follow_elements(context, *std::move(elements));
 }
 
-/// Result dims of Reshape for a known list of requested dims: 0 copies the input's dim (unless allowzero), one -1 is
-/// what remains.
+/// Result dims of Reshape for a known list of requested dims: 0 copies the input's dim (unless allowzero),
+/// one -1 is what remains.
 Result<Shape> reshaped(InferContext& context, const std::vector<Dim>& request) {
   const bool allow_zero = context.node().int_attribute("allowzero", 0) != 0;
   const auto& input = context.shape(0);
@@ -26,7 +26,8 @@ Result<Shape> reshaped(InferContext& context, const std::vector<Dim>& request) {
       open = i;
       out.push_back(Dim(1));
     } else if (value && *value == 0 && !allow_zero) {
-      if (input && i >= input->size()) return context.error(fmt::format("the shape's 0 at {} has no dim to copy", i));
+      if (input && i >= input->size())
+        return context.error(fmt::format("the shape's 0 at {} has no dim to copy", i));
       out.push_back(input ? (*input)[i] : context.fresh_symbol("dim"));
     } else if (value && *value < 0) {
       return context.error(fmt::format("the shape has the dim {}", *value));
@@ -62,7 +63,8 @@ Result<Shape> reshaped(InferContext& context, const std::vector<Dim>& request) {
   if (const auto exact = Dim::divide_exact(total, known)) {
     out[*open] = *exact;
   } else if (total.is_constant() && known.is_constant()) {
-    return context.error(fmt::format("{} elements cannot be divided by {}", total.constant(), known.constant()));
+    return context.error(
+        fmt::format("{} elements cannot be divided by {}", total.constant(), known.constant()));
   } else {
     out[*open] = floor_div(total, known);
   }
@@ -126,8 +128,9 @@ Status infer_flatten(InferContext& context) {
   const Shape& shape = *context.shape(0);
   DECANT_ASSIGN(const size_t axis, flatten_axis(context.node(), shape.size()));
   const auto split = shape.begin() + static_cast<std::ptrdiff_t>(axis);
-  context.set_output(0, context.dtype(0),
-                     Shape{element_count(Shape(shape.begin(), split)), element_count(Shape(split, shape.end()))});
+  context.set_output(
+      0, context.dtype(0),
+      Shape{element_count(Shape(shape.begin(), split)), element_count(Shape(split, shape.end()))});
   return ok_status();
 }
 
@@ -197,7 +200,8 @@ Status infer_squeeze(InferContext& context) {
       if (std::find(resolved.begin(), resolved.end(), i) == resolved.end()) {
         out.push_back(input[i]);
       } else if (input[i].is_constant() && input[i].constant() != 1) {
-        return context.error(fmt::format("axis {} has {} elements and cannot be dropped", i, input[i].constant()));
+        return context.error(
+            fmt::format("axis {} has {} elements and cannot be dropped", i, input[i].constant()));
       }
     }
   }
@@ -218,7 +222,8 @@ EvalResult eval_squeeze(const Node& node, EvalInputs inputs) {
   for (size_t i = 0; i < x.rank(); ++i) {
     const bool drop =
         axes == nullptr ? x.dims()[i] == 1 : std::find(resolved.begin(), resolved.end(), i) != resolved.end();
-    if (drop && x.dims()[i] != 1) return node_error(node, fmt::format("axis {} does not have one element", i));
+    if (drop && x.dims()[i] != 1)
+      return node_error(node, fmt::format("axis {} does not have one element", i));
     if (!drop) out.push_back(x.dims()[i]);
   }
   return single(x.reshaped(std::move(out)));
@@ -227,13 +232,21 @@ EvalResult eval_squeeze(const Node& node, EvalInputs inputs) {
 }  // namespace
 
 DECANT_OP(Reshape) {
-  return {.name = "Reshape", .doc = "Other dims, same elements; 0 copies a dim, -1 is what remains", .min_inputs = 2,
-          .max_inputs = 2, .infer = infer_reshape, .eval = eval_reshape};
+  return {.name = "Reshape",
+          .doc = "Other dims, same elements; 0 copies a dim, -1 is what remains",
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .infer = infer_reshape,
+          .eval = eval_reshape};
 }
 
 DECANT_OP(Flatten) {
-  return {.name = "Flatten", .doc = "Joins the dims before and after `axis`", .min_inputs = 1, .max_inputs = 1,
-          .infer = infer_flatten, .eval = [](const Node& node, EvalInputs inputs) -> EvalResult {
+  return {.name = "Flatten",
+          .doc = "Joins the dims before and after `axis`",
+          .min_inputs = 1,
+          .max_inputs = 1,
+          .infer = infer_flatten,
+          .eval = [](const Node& node, EvalInputs inputs) -> EvalResult {
             const Tensor& x = *inputs[0];
             DECANT_ASSIGN(const size_t axis, flatten_axis(node, x.rank()));
             return single(x.reshaped({product(x.dims(), 0, axis), product(x.dims(), axis, x.rank())}));
@@ -241,12 +254,20 @@ DECANT_OP(Flatten) {
 }
 
 DECANT_OP(Unsqueeze) {
-  return {.name = "Unsqueeze", .doc = "Adds dims of 1 at the given axes", .min_inputs = 2, .max_inputs = 2,
-          .infer = infer_unsqueeze, .eval = eval_unsqueeze};
+  return {.name = "Unsqueeze",
+          .doc = "Adds dims of 1 at the given axes",
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .infer = infer_unsqueeze,
+          .eval = eval_unsqueeze};
 }
 
 DECANT_OP(Squeeze) {
-  return {.name = "Squeeze", .doc = "Drops dims of 1", .min_inputs = 1, .max_inputs = 2, .infer = infer_squeeze,
+  return {.name = "Squeeze",
+          .doc = "Drops dims of 1",
+          .min_inputs = 1,
+          .max_inputs = 2,
+          .infer = infer_squeeze,
           .eval = eval_squeeze};
 }
 

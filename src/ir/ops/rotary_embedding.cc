@@ -20,14 +20,17 @@ Status infer_rotary(InferContext& context) {
 
 /// Rotates pairs of elements of each head by the angle of their position (ONNX RotaryEmbedding-23):
 /// (x1, x2) -> (cos x1 - sin x2, sin x1 + cos x2). X is [batch, heads, sequence, size] or [batch, sequence,
-/// heads * size]; caches are [positions, half] with position_ids [batch, sequence], else [batch, sequence, half].
+/// heads * size]; caches are [positions, half] with position_ids [batch, sequence], else [batch, sequence,
+/// half].
 EvalResult eval_rotary(const Node& node, EvalInputs inputs) {
   const Tensor &x = *inputs[0], &cos_cache = *inputs[1], &sin_cache = *inputs[2];
   const Tensor* positions = optional_input(inputs, 3);
-  if ((x.rank() != 3 && x.rank() != 4) || !is_float(x.dtype())) return node_error(node, "needs a float tensor of rank 3 or 4");
+  if ((x.rank() != 3 && x.rank() != 4) || !is_float(x.dtype()))
+    return node_error(node, "needs a float tensor of rank 3 or 4");
   const bool flat = x.rank() == 3;
   const int64_t heads = flat ? node.int_attribute("num_heads", 0) : x.dims()[1];
-  if (flat && (heads <= 0 || x.dims()[2] % heads != 0)) return node_error(node, "num_heads does not divide the input");
+  if (flat && (heads <= 0 || x.dims()[2] % heads != 0))
+    return node_error(node, "num_heads does not divide the input");
   const int64_t batch = x.dims()[0], sequence = flat ? x.dims()[1] : x.dims()[2];
   const int64_t size = flat ? x.dims()[2] / heads : x.dims()[3];
   const int64_t declared = node.int_attribute("rotary_embedding_dim", 0);
@@ -39,7 +42,8 @@ EvalResult eval_rotary(const Node& node, EvalInputs inputs) {
   const Dims expected = positions != nullptr ? Dims{cos_cache.rank() == 2 ? cos_cache.dims()[0] : 0, half}
                                              : Dims{batch, sequence, half};
   if (cos_cache.dims() != expected || sin_cache.dims() != expected) {
-    return node_error(node, fmt::format("caches {} and {} do not fit", describe(cos_cache), describe(sin_cache)));
+    return node_error(node,
+                      fmt::format("caches {} and {} do not fit", describe(cos_cache), describe(sin_cache)));
   }
   if (positions != nullptr && (!is_index(positions->dtype()) || positions->dims() != Dims{batch, sequence})) {
     return node_error(node, fmt::format("position_ids {} do not fit", describe(*positions)));
@@ -63,7 +67,8 @@ EvalResult eval_rotary(const Node& node, EvalInputs inputs) {
         for (int64_t i = 0; i < half; ++i) {
           const auto first = static_cast<size_t>(base + (interleaved ? 2 * i : i));
           const auto second = static_cast<size_t>(base + (interleaved ? 2 * i + 1 : i + half));
-          const double c = cosines[static_cast<size_t>(row * half + i)], d = sines[static_cast<size_t>(row * half + i)];
+          const double c = cosines[static_cast<size_t>(row * half + i)],
+                       d = sines[static_cast<size_t>(row * half + i)];
           out[first] = c * in[first] - d * in[second];
           out[second] = d * in[first] + c * in[second];
         }
@@ -76,8 +81,12 @@ EvalResult eval_rotary(const Node& node, EvalInputs inputs) {
 }  // namespace
 
 DECANT_OP(RotaryEmbedding) {
-  return {.name = "RotaryEmbedding", .doc = "Rotates halves or pairs of each head by position", .min_inputs = 3,
-          .max_inputs = 4, .infer = infer_rotary, .eval = eval_rotary};
+  return {.name = "RotaryEmbedding",
+          .doc = "Rotates halves or pairs of each head by position",
+          .min_inputs = 3,
+          .max_inputs = 4,
+          .infer = infer_rotary,
+          .eval = eval_rotary};
 }
 
 }  // namespace decant::ir

@@ -24,7 +24,8 @@ Result<Reduction> reduction_of(const Node& node) {
 template <typename C>
 C combine(Reduction reduction, C old, C update) {
   switch (reduction) {
-    case Reduction::kNone: return update;
+    case Reduction::kNone:
+      return update;
     case Reduction::kAdd:
       if constexpr (std::is_same_v<C, int64_t>) {
         return static_cast<int64_t>(static_cast<uint64_t>(old) + static_cast<uint64_t>(update));
@@ -37,14 +38,17 @@ C combine(Reduction reduction, C old, C update) {
       } else {
         return old * update;
       }
-    case Reduction::kMax: return std::max(old, update);
-    case Reduction::kMin: return std::min(old, update);
+    case Reduction::kMax:
+      return std::max(old, update);
+    case Reduction::kMin:
+      return std::min(old, update);
   }
   return update;
 }
 
 /// target[to + k] = combine(target[to + k], updates[from + k]) for k in [0, count).
-void apply(Reduction reduction, Tensor& target, int64_t to, const Tensor& updates, int64_t from, int64_t count) {
+void apply(Reduction reduction, Tensor& target, int64_t to, const Tensor& updates, int64_t from,
+           int64_t count) {
   if (reduction == Reduction::kNone) return copy_elements(target, to, updates, from, count);
   with_compute_type(target.dtype(), [&](auto tag) {
     using C = typename decltype(tag)::type;
@@ -79,7 +83,8 @@ EvalResult eval_scatter_elements(const Node& node, EvalInputs inputs) {
     return node_error(node, "indices and updates must have one shape, of the data's rank and type");
   }
   for (size_t d = 0; d < data.rank(); ++d) {
-    if (d != axis && indices.dims()[d] > data.dims()[d]) return node_error(node, "indices reach outside the data");
+    if (d != axis && indices.dims()[d] > data.dims()[d])
+      return node_error(node, "indices reach outside the data");
   }
   Dims picks = indices.to_ints();
   for (int64_t& pick : picks) {
@@ -108,7 +113,8 @@ EvalResult eval_scatter_nd(const Node& node, EvalInputs inputs) {
   Dims expected(indices.dims().begin(), indices.dims().end() - 1);
   expected.insert(expected.end(), data.dims().begin() + depth, data.dims().end());
   if (expected != updates.dims()) {
-    return node_error(node, fmt::format("updates are {}, not {}", describe(updates), describe(data.dtype(), expected)));
+    return node_error(
+        node, fmt::format("updates are {}, not {}", describe(updates), describe(data.dtype(), expected)));
   }
   DECANT_ASSIGN(Tensor out, clone(data));
   if (updates.elements() == 0) return single(std::move(out));
@@ -159,7 +165,8 @@ EvalResult eval_tensor_scatter(const Node& node, EvalInputs inputs) {
   }
   for (size_t d = 0; d < past.rank(); ++d) {
     const bool fits = d == axis ? update.dims()[d] <= past.dims()[d] : update.dims()[d] == past.dims()[d];
-    if (!fits) return node_error(node, fmt::format("{} does not fit into {}", describe(update), describe(past)));
+    if (!fits)
+      return node_error(node, fmt::format("{} does not fit into {}", describe(update), describe(past)));
   }
   const int64_t batch = past.dims()[0], capacity = past.dims()[axis], length = update.dims()[axis];
   if (write != nullptr && (!is_index(write->dtype()) || write->elements() != batch)) {
@@ -171,13 +178,14 @@ EvalResult eval_tensor_scatter(const Node& node, EvalInputs inputs) {
   for (int64_t b = 0; b < batch; ++b) {
     const int64_t start = write != nullptr ? write->int_at(b) : 0;
     if (start < 0 || start > (mode == "linear" ? capacity - length : INT64_MAX - length)) {
-      return node_error(node, fmt::format("position {} for {} new entries is outside the cache of {}", start, length,
-                                          capacity));
+      return node_error(node, fmt::format("position {} for {} new entries is outside the cache of {}", start,
+                                          length, capacity));
     }
     for (int64_t m = 0; m < middle; ++m) {
       const int64_t row = b * middle + m;
       for (int64_t s = 0; s < length; ++s) {
-        copy_elements(out, (row * capacity + (start + s) % capacity) * inner, update, (row * length + s) * inner, inner);
+        copy_elements(out, (row * capacity + (start + s) % capacity) * inner, update,
+                      (row * length + s) * inner, inner);
       }
     }
   }
@@ -187,18 +195,30 @@ EvalResult eval_tensor_scatter(const Node& node, EvalInputs inputs) {
 }  // namespace
 
 DECANT_OP(ScatterElements) {
-  return {.name = "ScatterElements", .doc = "Writes one element for each index along `axis`; reduction",
-          .min_inputs = 3, .max_inputs = 3, .infer = infer_scatter, .eval = eval_scatter_elements};
+  return {.name = "ScatterElements",
+          .doc = "Writes one element for each index along `axis`; reduction",
+          .min_inputs = 3,
+          .max_inputs = 3,
+          .infer = infer_scatter,
+          .eval = eval_scatter_elements};
 }
 
 DECANT_OP(ScatterND) {
-  return {.name = "ScatterND", .doc = "Writes slices at index tuples; reduction", .min_inputs = 3, .max_inputs = 3,
-          .infer = infer_scatter, .eval = eval_scatter_nd};
+  return {.name = "ScatterND",
+          .doc = "Writes slices at index tuples; reduction",
+          .min_inputs = 3,
+          .max_inputs = 3,
+          .infer = infer_scatter,
+          .eval = eval_scatter_nd};
 }
 
 DECANT_OP(TensorScatter) {
-  return {.name = "TensorScatter", .doc = "Writes new cache entries at a position of each batch row",
-          .min_inputs = 2, .max_inputs = 3, .infer = infer_tensor_scatter, .eval = eval_tensor_scatter};
+  return {.name = "TensorScatter",
+          .doc = "Writes new cache entries at a position of each batch row",
+          .min_inputs = 2,
+          .max_inputs = 3,
+          .infer = infer_tensor_scatter,
+          .eval = eval_tensor_scatter};
 }
 
 }  // namespace decant::ir

@@ -36,12 +36,19 @@ EvalResult eval_shape(const Node& node, EvalInputs inputs) {
 }  // namespace
 
 DECANT_OP(Shape) {
-  return {.name = "Shape", .doc = "The dims [start, end) of x", .min_inputs = 1, .max_inputs = 1,
-          .infer = infer_shape, .eval = eval_shape};
+  return {.name = "Shape",
+          .doc = "The dims [start, end) of x",
+          .min_inputs = 1,
+          .max_inputs = 1,
+          .infer = infer_shape,
+          .eval = eval_shape};
 }
 
 DECANT_OP(Size) {
-  return {.name = "Size", .doc = "The number of elements of x", .min_inputs = 1, .max_inputs = 1,
+  return {.name = "Size",
+          .doc = "The number of elements of x",
+          .min_inputs = 1,
+          .max_inputs = 1,
           .infer = [](InferContext& context) -> Status {
             const auto shape = context.shape(0);
             context.set_output(0, DType::kInt64, Shape{});
@@ -54,7 +61,10 @@ DECANT_OP(Size) {
 }
 
 DECANT_OP(Identity) {
-  return {.name = "Identity", .doc = "x", .min_inputs = 1, .max_inputs = 1,
+  return {.name = "Identity",
+          .doc = "x",
+          .min_inputs = 1,
+          .max_inputs = 1,
           .infer = [](InferContext& context) -> Status {
             DECANT_RETURN_IF_ERROR(infer_same(context));
             if (auto elements = context.elements(0)) follow_elements(context, *std::move(elements));

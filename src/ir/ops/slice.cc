@@ -54,8 +54,8 @@ Dim cut_dim(InferContext& context, const Dim& length, const Dim& start, const Di
   }
   if (step < 0) {
     // A whole axis reversed is the one form that exporters write.
-    const bool whole = step == -1 && end.is_constant() && end.constant() <= -INT32_MAX && start.is_constant() &&
-                       (start.constant() == -1 || start.constant() >= INT32_MAX);
+    const bool whole = step == -1 && end.is_constant() && end.constant() <= -INT32_MAX &&
+                       start.is_constant() && (start.constant() == -1 || start.constant() >= INT32_MAX);
     return whole ? length : context.fresh_symbol("slice");
   }
   if (!has_sign(graph, start) || !has_sign(graph, end)) return context.fresh_symbol("slice");
@@ -74,7 +74,8 @@ Status infer_slice(InferContext& context) {
   const auto starts = context.elements(1), ends = context.elements(2);
   auto axes = context.constant_ints(3);
   const auto steps = context.constant_ints(4);
-  const auto count = starts ? std::optional(static_cast<int64_t>(starts->size())) : constant_length(context, 1);
+  const auto count =
+      starts ? std::optional(static_cast<int64_t>(starts->size())) : constant_length(context, 1);
   if (!context.has_input(3) && count && *count >= 0 && *count <= static_cast<int64_t>(input.size())) {
     axes.emplace();
     for (int64_t i = 0; i < *count; ++i) axes->push_back(i);
@@ -85,7 +86,8 @@ Status infer_slice(InferContext& context) {
   }
   DECANT_ASSIGN(const auto resolved, resolve_axes(context.node(), *axes, input.size()));
   for (const auto* list : {starts ? &*starts : nullptr, ends ? &*ends : nullptr}) {
-    if (list != nullptr && list->size() != resolved.size()) return context.error("starts, ends and axes differ in length");
+    if (list != nullptr && list->size() != resolved.size())
+      return context.error("starts, ends and axes differ in length");
   }
   if (steps && steps->size() != resolved.size()) return context.error("steps and axes differ in length");
   Shape out = input;
@@ -103,7 +105,8 @@ Status infer_slice(InferContext& context) {
   context.set_output(0, context.dtype(0), std::move(out));
 
   const auto elements = context.elements(0);
-  if (!elements || input.size() != 1 || resolved.size() != 1 || !known_steps || !starts || !ends) return ok_status();
+  if (!elements || input.size() != 1 || resolved.size() != 1 || !known_steps || !starts || !ends)
+    return ok_status();
   const auto start = (*starts)[0].as_constant(), end = (*ends)[0].as_constant();
   if (!start || !end) return ok_status();
   const Cut cut = resolve_cut(static_cast<int64_t>(elements->size()), *start, *end, steps ? (*steps)[0] : 1);
@@ -149,8 +152,12 @@ EvalResult eval_slice(const Node& node, EvalInputs inputs) {
 }  // namespace
 
 DECANT_OP(Slice) {
-  return {.name = "Slice", .doc = "Every step-th element from start to end, by axis", .min_inputs = 3,
-          .max_inputs = 5, .infer = infer_slice, .eval = eval_slice};
+  return {.name = "Slice",
+          .doc = "Every step-th element from start to end, by axis",
+          .min_inputs = 3,
+          .max_inputs = 5,
+          .infer = infer_slice,
+          .eval = eval_slice};
 }
 
 }  // namespace decant::ir

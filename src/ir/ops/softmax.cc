@@ -9,8 +9,9 @@ namespace {
 
 Status infer_softmax(InferContext& context) {
   if (context.shape(0)) {
-    DECANT_ASSIGN([[maybe_unused]] const size_t axis,
-                  resolve_axis(context.node(), context.node().int_attribute("axis", -1), context.shape(0)->size()));
+    DECANT_ASSIGN(
+        [[maybe_unused]] const size_t axis,
+        resolve_axis(context.node(), context.node().int_attribute("axis", -1), context.shape(0)->size()));
   }
   return infer_same_float(context);
 }
@@ -41,13 +42,21 @@ EvalResult eval_softmax(const Node& node, EvalInputs inputs) {
 }  // namespace
 
 DECANT_OP(Softmax) {
-  return {.name = "Softmax", .doc = "e^x over its sum along `axis`", .min_inputs = 1, .max_inputs = 1,
-          .infer = infer_softmax, .eval = eval_softmax<false>};
+  return {.name = "Softmax",
+          .doc = "e^x over its sum along `axis`",
+          .min_inputs = 1,
+          .max_inputs = 1,
+          .infer = infer_softmax,
+          .eval = eval_softmax<false>};
 }
 
 DECANT_OP(LogSoftmax) {
-  return {.name = "LogSoftmax", .doc = "Logarithm of Softmax", .min_inputs = 1, .max_inputs = 1,
-          .infer = infer_softmax, .eval = eval_softmax<true>};
+  return {.name = "LogSoftmax",
+          .doc = "Logarithm of Softmax",
+          .min_inputs = 1,
+          .max_inputs = 1,
+          .infer = infer_softmax,
+          .eval = eval_softmax<true>};
 }
 
 }  // namespace decant::ir

@@ -11,7 +11,8 @@ namespace {
 Result<Dims> equal_parts(const Node& node, int64_t length, size_t outputs) {
   const auto parts = static_cast<int64_t>(outputs);
   const int64_t declared = node.int_attribute("num_outputs", parts);
-  if (parts == 0 || declared != parts) return node_error(node, fmt::format("num_outputs {} for {} outputs", declared, parts));
+  if (parts == 0 || declared != parts)
+    return node_error(node, fmt::format("num_outputs {} for {} outputs", declared, parts));
   const int64_t size = length / parts + (length % parts != 0 ? 1 : 0);
   Dims sizes;
   for (int64_t i = 0; i < parts; ++i) sizes.push_back(std::clamp<int64_t>(length - i * size, 0, size));
@@ -40,8 +41,8 @@ Status infer_split(InferContext& context) {
         sum = sum + d;
       }
       if (sum.is_constant() && (*shape)[axis].is_constant() && sum != (*shape)[axis]) {
-        return context.error(fmt::format("split sizes add up to {}, not {}", sum.constant(),
-                                         (*shape)[axis].constant()));
+        return context.error(
+            fmt::format("split sizes add up to {}, not {}", sum.constant(), (*shape)[axis].constant()));
       }
     } else {
       for (size_t i = 0; i < outputs; ++i) sizes.push_back(context.fresh_symbol("split"));
@@ -103,8 +104,13 @@ EvalResult eval_split(const Node& node, EvalInputs inputs) {
 }  // namespace
 
 DECANT_OP(Split) {
-  return {.name = "Split", .doc = "Cuts x along `axis` into parts of given or equal size", .min_inputs = 1,
-          .max_inputs = 2, .max_outputs = -1, .infer = infer_split, .eval = eval_split};
+  return {.name = "Split",
+          .doc = "Cuts x along `axis` into parts of given or equal size",
+          .min_inputs = 1,
+          .max_inputs = 2,
+          .max_outputs = -1,
+          .infer = infer_split,
+          .eval = eval_split};
 }
 
 }  // namespace decant::ir

@@ -28,7 +28,8 @@ Status infer_top_k(InferContext& context) {
 EvalResult eval_top_k(const Node& node, EvalInputs inputs) {
   const Tensor &x = *inputs[0], &k_tensor = *inputs[1];
   DECANT_ASSIGN(const size_t axis, resolve_axis(node, node.int_attribute("axis", -1), x.rank()));
-  if (k_tensor.elements() != 1 || !is_index(k_tensor.dtype())) return node_error(node, "k must be one integer");
+  if (k_tensor.elements() != 1 || !is_index(k_tensor.dtype()))
+    return node_error(node, "k must be one integer");
   const int64_t k = k_tensor.int_at(0), length = x.dims()[axis];
   if (k < 0 || k > length) return node_error(node, fmt::format("k = {} for an axis of {}", k, length));
   const bool largest = node.int_attribute("largest", 1) != 0;
@@ -80,8 +81,10 @@ Status infer_arg(InferContext& context) {
   if (shape) {
     const Node& node = context.node();
     DECANT_ASSIGN(const size_t axis, resolve_axis(node, node.int_attribute("axis", 0), shape->size()));
-    if (node.int_attribute("keepdims", 1) != 0) (*shape)[axis] = Dim(1);
-    else shape->erase(shape->begin() + static_cast<std::ptrdiff_t>(axis));
+    if (node.int_attribute("keepdims", 1) != 0)
+      (*shape)[axis] = Dim(1);
+    else
+      shape->erase(shape->begin() + static_cast<std::ptrdiff_t>(axis));
   }
   context.set_output(0, DType::kInt64, std::move(shape));
   return ok_status();
@@ -105,7 +108,8 @@ EvalResult eval_arg(const Node& node, EvalInputs inputs) {
       const int64_t base = r / inner * length * inner + r % inner;
       int64_t best = 0;
       for (int64_t n = 1; n < length; ++n) {
-        const C a = all[static_cast<size_t>(base + n * inner)], b = all[static_cast<size_t>(base + best * inner)];
+        const C a = all[static_cast<size_t>(base + n * inner)],
+                b = all[static_cast<size_t>(base + best * inner)];
         if ((kLargest ? a > b : a < b) || (last && a == b)) best = n;
       }
       out.mutable_data_as<int64_t>()[r] = best;
@@ -121,18 +125,31 @@ EvalResult eval_arg(const Node& node, EvalInputs inputs) {
 }  // namespace
 
 DECANT_OP(TopK) {
-  return {.name = "TopK", .doc = "The k largest or smallest values along `axis`, and their indices", .min_inputs = 2,
-          .max_inputs = 2, .max_outputs = 2, .infer = infer_top_k, .eval = eval_top_k};
+  return {.name = "TopK",
+          .doc = "The k largest or smallest values along `axis`, and their indices",
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .max_outputs = 2,
+          .infer = infer_top_k,
+          .eval = eval_top_k};
 }
 
 DECANT_OP(ArgMax) {
-  return {.name = "ArgMax", .doc = "Index of the largest value along `axis`", .min_inputs = 1, .max_inputs = 1,
-          .infer = infer_arg, .eval = eval_arg<true>};
+  return {.name = "ArgMax",
+          .doc = "Index of the largest value along `axis`",
+          .min_inputs = 1,
+          .max_inputs = 1,
+          .infer = infer_arg,
+          .eval = eval_arg<true>};
 }
 
 DECANT_OP(ArgMin) {
-  return {.name = "ArgMin", .doc = "Index of the smallest value along `axis`", .min_inputs = 1, .max_inputs = 1,
-          .infer = infer_arg, .eval = eval_arg<false>};
+  return {.name = "ArgMin",
+          .doc = "Index of the smallest value along `axis`",
+          .min_inputs = 1,
+          .max_inputs = 1,
+          .infer = infer_arg,
+          .eval = eval_arg<false>};
 }
 
 }  // namespace decant::ir

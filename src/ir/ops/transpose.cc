@@ -46,8 +46,12 @@ EvalResult eval_transpose(const Node& node, EvalInputs inputs) {
 }  // namespace
 
 DECANT_OP(Transpose) {
-  return {.name = "Transpose", .doc = "Permutes the axes by `perm`", .min_inputs = 1, .max_inputs = 1,
-          .infer = infer_transpose, .eval = eval_transpose};
+  return {.name = "Transpose",
+          .doc = "Permutes the axes by `perm`",
+          .min_inputs = 1,
+          .max_inputs = 1,
+          .infer = infer_transpose,
+          .eval = eval_transpose};
 }
 
 }  // namespace decant::ir

@@ -34,8 +34,12 @@ EvalResult eval_trilu(const Node& node, EvalInputs inputs) {
 }  // namespace
 
 DECANT_OP(Trilu) {
-  return {.name = "Trilu", .doc = "Upper or lower triangle from diagonal k, the rest 0", .min_inputs = 1,
-          .max_inputs = 2, .infer = infer_trilu, .eval = eval_trilu};
+  return {.name = "Trilu",
+          .doc = "Upper or lower triangle from diagonal k, the rest 0",
+          .min_inputs = 1,
+          .max_inputs = 2,
+          .infer = infer_trilu,
+          .eval = eval_trilu};
 }
 
 }  // namespace decant::ir

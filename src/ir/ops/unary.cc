@@ -90,8 +90,10 @@ struct SignFunction {
 struct ReluFunction {
   template <typename C>
   C operator()(C x) const {
-    if constexpr (std::is_unsigned_v<C>) return x;
-    else return x < C(0) ? C(0) : x;
+    if constexpr (std::is_unsigned_v<C>)
+      return x;
+    else
+      return x < C(0) ? C(0) : x;
   }
 };
 
@@ -103,7 +105,11 @@ EvalResult eval_number(const Node& node, EvalInputs inputs) {
 
 template <double (*kFunction)(double)>
 constexpr OpDef float_op(std::string_view name, std::string_view doc) {
-  return {.name = name, .doc = doc, .min_inputs = 1, .max_inputs = 1, .infer = infer_same_float,
+  return {.name = name,
+          .doc = doc,
+          .min_inputs = 1,
+          .max_inputs = 1,
+          .infer = infer_same_float,
           .eval = eval_float<kFunction>};
 }
 
@@ -152,7 +158,11 @@ DECANT_OP(Tan) { return float_op<do_tan>("Tan", "Tangent"); }
 DECANT_OP(Tanh) { return float_op<do_tanh>("Tanh", "Hyperbolic tangent"); }
 
 DECANT_OP(Not) {
-  return {.name = "Not", .doc = "Logical not", .min_inputs = 1, .max_inputs = 1, .infer = infer_not,
+  return {.name = "Not",
+          .doc = "Logical not",
+          .min_inputs = 1,
+          .max_inputs = 1,
+          .infer = infer_not,
           .eval = [](const Node& node, EvalInputs inputs) -> EvalResult {
             if (inputs[0]->dtype() != DType::kBool) return node_error(node, "needs a bool tensor");
             return map_elements(inputs, DType::kBool, [](auto x) { return static_cast<int64_t>(x == 0); });
@@ -160,16 +170,25 @@ DECANT_OP(Not) {
 }
 
 DECANT_OP(IsNaN) {
-  return {.name = "IsNaN", .doc = "True where x is not a number", .min_inputs = 1, .max_inputs = 1,
-          .infer = infer_predicate, .eval = [](const Node&, EvalInputs inputs) -> EvalResult {
-            return map_elements(inputs, DType::kBool,
-                                [](auto x) { return static_cast<int64_t>(std::isnan(static_cast<double>(x))); });
+  return {.name = "IsNaN",
+          .doc = "True where x is not a number",
+          .min_inputs = 1,
+          .max_inputs = 1,
+          .infer = infer_predicate,
+          .eval = [](const Node&, EvalInputs inputs) -> EvalResult {
+            return map_elements(inputs, DType::kBool, [](auto x) {
+              return static_cast<int64_t>(std::isnan(static_cast<double>(x)));
+            });
           }};
 }
 
 DECANT_OP(IsInf) {
-  return {.name = "IsInf", .doc = "True where x is infinite; detect_negative, detect_positive", .min_inputs = 1,
-          .max_inputs = 1, .infer = infer_predicate, .eval = [](const Node& node, EvalInputs inputs) -> EvalResult {
+  return {.name = "IsInf",
+          .doc = "True where x is infinite; detect_negative, detect_positive",
+          .min_inputs = 1,
+          .max_inputs = 1,
+          .infer = infer_predicate,
+          .eval = [](const Node& node, EvalInputs inputs) -> EvalResult {
             const bool negative = node.int_attribute("detect_negative", 1) != 0;
             const bool positive = node.int_attribute("detect_positive", 1) != 0;
             return map_elements(inputs, DType::kBool, [=](auto x) {
@@ -180,8 +199,12 @@ DECANT_OP(IsInf) {
 }
 
 DECANT_OP(Gelu) {
-  return {.name = "Gelu", .doc = "x * normal_cdf(x); approximate = none | tanh", .min_inputs = 1, .max_inputs = 1,
-          .infer = infer_same_float, .eval = [](const Node& node, EvalInputs inputs) -> EvalResult {
+  return {.name = "Gelu",
+          .doc = "x * normal_cdf(x); approximate = none | tanh",
+          .min_inputs = 1,
+          .max_inputs = 1,
+          .infer = infer_same_float,
+          .eval = [](const Node& node, EvalInputs inputs) -> EvalResult {
             const bool tanh = node.string_attribute("approximate", "none") == "tanh";
             return map_float(node, inputs, [tanh](double x) {
               if (!tanh) return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
@@ -192,21 +215,29 @@ DECANT_OP(Gelu) {
 }
 
 DECANT_OP(Swish) {
-  return {.name = "Swish", .doc = "x * sigmoid(alpha * x)", .min_inputs = 1, .max_inputs = 1,
-          .infer = infer_same_float, .eval = [](const Node& node, EvalInputs inputs) -> EvalResult {
+  return {.name = "Swish",
+          .doc = "x * sigmoid(alpha * x)",
+          .min_inputs = 1,
+          .max_inputs = 1,
+          .infer = infer_same_float,
+          .eval = [](const Node& node, EvalInputs inputs) -> EvalResult {
             const double alpha = node.float_attribute("alpha", 1.0f);
             return map_float(node, inputs, [alpha](double x) { return x * sigmoid(alpha * x); });
           }};
 }
 
 DECANT_OP(SwiGLU) {
-  return {.name = "SwiGLU", .doc = "a * sigmoid(alpha * a) * b, equal shapes", .min_inputs = 2, .max_inputs = 2,
+  return {.name = "SwiGLU",
+          .doc = "a * sigmoid(alpha * a) * b, equal shapes",
+          .min_inputs = 2,
+          .max_inputs = 2,
           .infer = [](InferContext& context) -> Status {
             DECANT_RETURN_IF_ERROR(require_same_dtype(context, 0, 2));
             DECANT_RETURN_IF_ERROR(infer_same_float(context));
             if (!context.shape(0) || !context.shape(1)) return ok_status();
             Shape shape = *context.shape(0);
-            if (shape.size() != context.shape(1)->size()) return context.error("inputs must have equal shapes");
+            if (shape.size() != context.shape(1)->size())
+              return context.error("inputs must have equal shapes");
             for (size_t i = 0; i < shape.size(); ++i) {
               DECANT_ASSIGN(shape[i], merge_dims(context, shape[i], (*context.shape(1))[i]));
             }

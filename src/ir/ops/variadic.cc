@@ -54,7 +54,8 @@ EvalResult fold_inputs(const Node& node, EvalInputs inputs, F f, G finish) {
       return node_error(node, "inputs must be number tensors of one type");
     }
     auto next = broadcast_dims(dims, t->dims());
-    if (!next) return node_error(node, fmt::format("{} does not broadcast with the other inputs", describe(*t)));
+    if (!next)
+      return node_error(node, fmt::format("{} does not broadcast with the other inputs", describe(*t)));
     dims = *std::move(next);
   }
   DECANT_ASSIGN(Tensor out, Tensor::allocate(inputs[0]->dtype(), dims));
@@ -79,8 +80,10 @@ EvalResult fold_inputs(const Node& node, EvalInputs inputs, F f, G finish) {
 /// Integers wrap.
 template <typename C>
 C add(C a, C b) {
-  if constexpr (std::is_same_v<C, double>) return a + b;
-  else return static_cast<C>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  if constexpr (std::is_same_v<C, double>)
+    return a + b;
+  else
+    return static_cast<C>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
 }
 
 constexpr auto kKeep = [](auto v, size_t) { return v; };
@@ -102,28 +105,46 @@ EvalResult eval_extreme(const Node& node, EvalInputs inputs) {
 }  // namespace
 
 DECANT_OP(Max) {
-  return {.name = "Max", .doc = "Largest of the inputs, broadcast", .min_inputs = 1, .max_inputs = -1,
-          .infer = infer_extreme<true>, .eval = eval_extreme<true>};
+  return {.name = "Max",
+          .doc = "Largest of the inputs, broadcast",
+          .min_inputs = 1,
+          .max_inputs = -1,
+          .infer = infer_extreme<true>,
+          .eval = eval_extreme<true>};
 }
 
 DECANT_OP(Min) {
-  return {.name = "Min", .doc = "Smallest of the inputs, broadcast", .min_inputs = 1, .max_inputs = -1,
-          .infer = infer_extreme<false>, .eval = eval_extreme<false>};
+  return {.name = "Min",
+          .doc = "Smallest of the inputs, broadcast",
+          .min_inputs = 1,
+          .max_inputs = -1,
+          .infer = infer_extreme<false>,
+          .eval = eval_extreme<false>};
 }
 
 DECANT_OP(Sum) {
-  return {.name = "Sum", .doc = "Sum of the inputs, broadcast", .min_inputs = 1, .max_inputs = -1,
-          .infer = infer_variadic, .eval = [](const Node& node, EvalInputs inputs) -> EvalResult {
-            return fold_inputs(node, inputs, [](auto a, auto b) { return add(a, b); }, kKeep);
+  return {.name = "Sum",
+          .doc = "Sum of the inputs, broadcast",
+          .min_inputs = 1,
+          .max_inputs = -1,
+          .infer = infer_variadic,
+          .eval = [](const Node& node, EvalInputs inputs) -> EvalResult {
+            return fold_inputs(
+                node, inputs, [](auto a, auto b) { return add(a, b); }, kKeep);
           }};
 }
 
 DECANT_OP(Mean) {
-  return {.name = "Mean", .doc = "Mean of the inputs, broadcast", .min_inputs = 1, .max_inputs = -1,
-          .infer = infer_variadic, .eval = [](const Node& node, EvalInputs inputs) -> EvalResult {
+  return {.name = "Mean",
+          .doc = "Mean of the inputs, broadcast",
+          .min_inputs = 1,
+          .max_inputs = -1,
+          .infer = infer_variadic,
+          .eval = [](const Node& node, EvalInputs inputs) -> EvalResult {
             if (!is_float(inputs[0]->dtype())) return node_error(node, "needs float tensors");
-            return fold_inputs(node, inputs, [](auto a, auto b) { return add(a, b); },
-                               [](auto v, size_t n) { return static_cast<decltype(v)>(v / static_cast<decltype(v)>(n)); });
+            return fold_inputs(
+                node, inputs, [](auto a, auto b) { return add(a, b); },
+                [](auto v, size_t n) { return static_cast<decltype(v)>(v / static_cast<decltype(v)>(n)); });
           }};
 }
 

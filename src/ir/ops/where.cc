@@ -50,7 +50,8 @@ EvalResult eval_where(const Node& node, EvalInputs inputs) {
   auto dims = broadcast_dims(x.dims(), y.dims());
   if (dims) dims = broadcast_dims(*dims, condition.dims());
   if (!dims) {
-    return node_error(node, fmt::format("{}, {} and {} do not broadcast", describe(condition), describe(x), describe(y)));
+    return node_error(
+        node, fmt::format("{}, {} and {} do not broadcast", describe(condition), describe(x), describe(y)));
   }
   DECANT_ASSIGN(Tensor out, Tensor::allocate(x.dtype(), *dims));
   const size_t size = size_of(x.dtype());
@@ -71,8 +72,12 @@ EvalResult eval_where(const Node& node, EvalInputs inputs) {
 }  // namespace
 
 DECANT_OP(Where) {
-  return {.name = "Where", .doc = "x where the condition holds, else y, broadcast", .min_inputs = 3, .max_inputs = 3,
-          .infer = infer_where, .eval = eval_where};
+  return {.name = "Where",
+          .doc = "x where the condition holds, else y, broadcast",
+          .min_inputs = 3,
+          .max_inputs = 3,
+          .infer = infer_where,
+          .eval = eval_where};
 }
 
 }  // namespace decant::ir

@@ -1,6 +1,5 @@
 #include <cstring>
 
-#include "base/half.h"
 #include "runtime/kernel.h"
 
 namespace decant::runtime {
@@ -27,17 +26,13 @@ class TensorScatter final : public Kernel {
     }
     if (out.data != past.data) std::memcpy(out.data, past.data, static_cast<size_t>(past.elements) * size_of(past.dtype));
     const int64_t row = length * channels;
+    const size_t size = size_of(past.dtype);
     for (int64_t b = 0; b < batch; ++b) {
       const int64_t at = indices ? indices->as<const int64_t>()[b] : 0;
       for (int64_t h = 0; h < heads; ++h) {
         const int64_t target = ((b * heads + h) * capacity + at) * channels, source = (b * heads + h) * row;
-        if (past.dtype == update.dtype) {
-          const size_t size = size_of(past.dtype);
-          std::memcpy(out.as<std::byte>() + static_cast<size_t>(target) * size, update.as<std::byte>() + static_cast<size_t>(source) * size,
-                      static_cast<size_t>(row) * size);
-        } else {
-          kernels::convert_from_f32(call.kernels, past.dtype, update.as<const float>() + source, out.as<uint16_t>() + target, row);
-        }
+        std::memcpy(out.as<std::byte>() + static_cast<size_t>(target) * size, update.as<std::byte>() + static_cast<size_t>(source) * size,
+                    static_cast<size_t>(row) * size);
       }
     }
     return ok_status();
@@ -50,8 +45,7 @@ std::unique_ptr<Kernel> make(const Node& node) {
   const int64_t axis = node.int_attribute("axis", -2);
   if (axis != -2 && axis != 2) return nullptr;
   if (node.string_attribute("mode", "linear") != "linear") return nullptr;
-  const bool half_cache = (past->dtype == DType::kFloat16 || past->dtype == DType::kBFloat16) && update->dtype == DType::kFloat32;
-  if (past->dtype != update->dtype && !half_cache) return nullptr;
+  if (past->dtype != update->dtype) return nullptr;
   return std::make_unique<TensorScatter>();
 }
 

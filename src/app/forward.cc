@@ -1,0 +1,100 @@
+#include "app/forward.h"
+
+#include <chrono>
+
+#include "app/layout.h"
+#include "app/load_graph.h"
+#include "formats/safetensors/safetensors_file.h"
+#include "formats/safetensors/safetensors_writer.h"
+#include "ir/op.h"
+#include "passes/passes.h"
+#include "runtime/plan.h"
+
+namespace decant::app {
+namespace {
+
+ir::Tensor tensor_of(const safetensors::Tensor& t) { return ir::Tensor::view(t.dtype, t.dims, t.bytes.data(), t.file); }
+
+/// Inputs by position. A growing cache that was not given is empty; batch and other dims are one.
+Result<std::vector<ir::Tensor>> gather_inputs(const ir::Graph& graph, const safetensors::SafetensorsFile& file) {
+  std::vector<ir::Tensor> inputs;
+  std::string missing, unknown;
+  for (const ir::Value* v : graph.inputs()) {
+    if (const safetensors::Tensor* t = file.find(v->name)) {
+      inputs.push_back(tensor_of(*t));
+    } else {
+      missing += (missing.empty() ? "'" : ", '") + v->name + "'";
+    }
+  }
+  for (const safetensors::Tensor& t : file.tensors()) {
+    bool known = false;
+    for (const ir::Value* v : graph.inputs()) known = known || v->name == t.name;
+    if (!known) unknown += (unknown.empty() ? "'" : ", '") + t.name + "'";
+  }
+  if (!missing.empty()) {
+    return invalid_argument(file.path() + ": the graph's inputs " + missing + " are missing" + (unknown.empty() ? "" : "; unknown there: " + unknown));
+  }
+  if (!unknown.empty()) return invalid_argument(file.path() + ": the graph has no inputs " + unknown);
+  return inputs;
+}
+
+Status write_outputs(const std::string& path, const std::vector<NamedOutput>& outputs) {
+  std::vector<safetensors::NamedTensor> tensors;
+  for (const NamedOutput& o : outputs) {
+    tensors.push_back({o.name, o.tensor.dtype(), o.tensor.dims(), {o.tensor.data_as<std::byte>(), o.tensor.bytes()}});
+  }
+  return safetensors::write_safetensors(path, tensors);
+}
+
+}  // namespace
+
+Status forward(const std::string& model, const std::string& inputs_path, const std::string& outputs_path, const ForwardOptions& options,
+               std::vector<double>* seconds) {
+  DECANT_ASSIGN(const Layout layout, find_layout(model));
+  const Component* component = options.component.empty() ? layout.decoder() : layout.find(options.component);
+  if (!component) {
+    std::string names;
+    for (const Component& c : layout.components) names += " " + c.name;
+    return invalid_argument(model + ": choose one of its components with --component:" + names);
+  }
+  DECANT_ASSIGN(auto graph, load_graph(layout, *component));
+  DECANT_ASSIGN(auto file, safetensors::SafetensorsFile::open(inputs_path));
+  std::vector<std::string> output_names;
+  for (const ir::Value* v : graph->outputs()) output_names.push_back(v->name);
+
+  std::vector<NamedOutput> outputs;
+  auto now = [] { return std::chrono::steady_clock::now(); };
+  if (options.reference) {
+    DECANT_RETURN_IF_ERROR(passes::name_scalar_inputs(*graph).status());
+    DECANT_RETURN_IF_ERROR(ir::infer_types(*graph));
+    DECANT_ASSIGN(std::vector<ir::Tensor> inputs, gather_inputs(*graph, *file));
+    const auto begin = now();
+    DECANT_ASSIGN(std::vector<ir::Tensor> results, ir::evaluate_graph(*graph, inputs));
+    if (seconds) seconds->push_back(std::chrono::duration<double>(now() - begin).count());
+    for (size_t i = 0; i < results.size(); ++i) outputs.push_back({output_names[i], results[i]});
+    return write_outputs(outputs_path, outputs);
+  }
+
+  DECANT_RETURN_IF_ERROR(passes::optimize_for_forward(*graph).with_context(component->path));
+  DECANT_ASSIGN(std::vector<ir::Tensor> inputs, gather_inputs(*graph, *file));
+  DECANT_ASSIGN(auto engine, runtime::Engine::create(options.threads, options.isa));
+  runtime::PlanOptions plan_options;
+  plan_options.states_in_place = false;  // inputs are a mapped, read-only file
+  DECANT_ASSIGN(auto plan, runtime::Plan::compile(std::move(graph), engine, plan_options));
+  std::vector<runtime::Arg> args;
+  for (const ir::Tensor& t : inputs) {
+    args.push_back({t.dtype(), const_cast<void*>(t.data()), t.dims().data(), static_cast<int32_t>(t.rank()), t.elements()});
+  }
+  for (int i = 0; i < options.repeat; ++i) {
+    const auto begin = now();
+    DECANT_RETURN_IF_ERROR(plan->run(args));
+    if (seconds) seconds->push_back(std::chrono::duration<double>(now() - begin).count());
+  }
+  for (size_t i = 0; i < output_names.size(); ++i) {
+    const runtime::Arg& out = plan->output(i);
+    outputs.push_back({output_names[i], ir::Tensor::view(out.dtype, {out.dims, out.dims + out.rank}, out.data, nullptr)});
+  }
+  return write_outputs(outputs_path, outputs);
+}
+
+}  // namespace decant::app

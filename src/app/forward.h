@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/graph.h"
+#include "ir/tensor.h"
+
+namespace decant::app {
+
+struct ForwardOptions {
+  std::string component;   ///< empty: the only one, or the decoder
+  bool reference = false;  ///< reference kernels, on the graph as written
+  int threads = 0;
+  std::string isa;
+  int repeat = 1;
+};
+
+struct NamedOutput {
+  std::string name;
+  ir::Tensor tensor;
+};
+
+/// Runs one graph once (`repeat` times for timing) on tensors from a safetensors file and writes all its outputs,
+/// under their own names, to another. Inputs of zero elements for growing caches may be left out.
+/// Fails, with all names, when inputs are missing or unknown. `seconds` gets one entry for each run.
+Status forward(const std::string& model, const std::string& inputs_path, const std::string& outputs_path, const ForwardOptions& options,
+               std::vector<double>* seconds);
+
+}  // namespace decant::app

@@ -1,0 +1,49 @@
+#include <cstdio>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "app/forward.h"
+#include "cli/command.h"
+
+namespace decant::cli {
+namespace {
+
+struct Options {
+  std::string model, inputs, outputs, component, backend = "cpu", mode = "exact", compute_type = "f32";
+  int repeat = 1;
+};
+
+}  // namespace
+
+Run add_forward(CLI::App& app, Common& common) {
+  auto o = std::make_shared<Options>();
+  app.add_option("MODEL", o->model, "an export's folder, or an .onnx file")->required();
+  app.add_option("--inputs", o->inputs, "safetensors file with the graph's inputs by name")->required();
+  app.add_option("--outputs", o->outputs, "safetensors file to write")->required();
+  app.add_option("--component", o->component, "which graph of the export");
+  app.add_option("--backend", o->backend, "cpu, or reference: the graph as written on the reference kernels")->check(CLI::IsMember({"cpu", "reference"}));
+  app.add_option("--mode", o->mode, "exact: f32 accumulation")->check(CLI::IsMember({"exact", "fast"}));
+  app.add_option("--compute-type", o->compute_type, "what half-precision graphs compute in")->check(CLI::IsMember({"f32"}));
+  app.add_option("--repeat", o->repeat, "run several times; with --json prints the timings")->check(CLI::Range(1, 1000000));
+  return [o, &common]() -> Status {
+    app::ForwardOptions options;
+    options.component = o->component;
+    options.reference = o->backend == "reference";
+    options.threads = common.threads;
+    options.isa = common.isa;
+    options.repeat = o->repeat;
+    std::vector<double> seconds;
+    DECANT_RETURN_IF_ERROR(app::forward(o->model, o->inputs, o->outputs, options, &seconds));
+    if (common.json) {
+      nlohmann::ordered_json line;
+      line["outputs"] = o->outputs;
+      line["seconds"] = seconds;
+      std::printf("%s\n", line.dump().c_str());
+    }
+    return ok_status();
+  };
+}
+
+}  // namespace decant::cli
