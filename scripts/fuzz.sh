@@ -19,7 +19,7 @@ for target in "${targets[@]}"; do
   [[ $# == 0 || " $* " == *" $name "* ]] || continue
   mkdir -p "build/fuzz-corpus/$name" build/fuzz-crashes
   seeds=()
-  for folder in "testdata/fuzz/$name" "tests/fuzz/seeds/$name"; do [[ -d $folder ]] && seeds+=("$folder"); done
+  for folder in "testdata/$name" "tests/fuzz/seeds/$name"; do [[ -d $folder ]] && seeds+=("$folder"); done
   step "fuzz-$name" "$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
     -artifact_prefix="build/fuzz-crashes/$name-" "build/fuzz-corpus/$name" "${seeds[@]}" || failed=1
 done

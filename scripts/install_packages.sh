@@ -10,7 +10,7 @@ declare -A groups=(
   [fuzz]="clang"
   [cross]="g++-aarch64-linux-gnu qemu-user"
   [lint]="clang-format clang-tidy"
-  [bench]="libbenchmark-dev python3-dev"
+  [bench]="python3-dev"
 )
 
 missing=()

@@ -1,0 +1,33 @@
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "formats/gguf/gguf_file.h"
+
+// Any bytes give a file or an error; what a file hands out is inside the map.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const int fd = ::memfd_create("fuzz", MFD_CLOEXEC);
+  if (fd < 0) return 0;
+  const bool written = ::write(fd, data, size) == static_cast<ssize_t>(size);
+  const auto file = decant::gguf::GgufFile::open("/proc/self/fd/" + std::to_string(fd));
+  ::close(fd);
+  if (!written || !file.ok()) return 0;
+  for (const auto key : (*file)->keys()) {
+    (void)(*file)->get_u64(key);
+    (void)(*file)->get_f64(key);
+    (void)(*file)->get_string(key);
+    (void)(*file)->get_strings(key);
+    (void)(*file)->get_ints(key);
+    (void)(*file)->get_floats(key);
+  }
+  unsigned sum = 0;
+  for (const auto& tensor : (*file)->tensors()) {
+    for (const std::byte byte : tensor.bytes) sum += std::to_integer<unsigned>(byte);
+  }
+  volatile unsigned sink = sum;
+  (void)sink;
+  return 0;
+}
