@@ -20,13 +20,20 @@ inline uint64_t hash_bytes(std::string_view s, uint64_t seed) {
   uint64_t h = seed ^ (s.size() * kB);
   const char* p = s.data();
   size_t n = s.size();
-  for (; n > 8; p += 8, n -= 8) {
-    uint64_t word;
-    std::memcpy(&word, p, 8);
-    h = mix(h ^ word, kA);
+  const auto load = [](const char* at, auto word) {
+    std::memcpy(&word, at, sizeof word);
+    return static_cast<uint64_t>(word);
+  };
+  for (; n > 16; p += 8, n -= 8) h = mix(h ^ load(p, uint64_t{}), kA);
+  uint64_t tail = 0;  // the last 16 bytes or fewer, by loads that may overlap
+  if (n >= 8) {
+    h = mix(h ^ load(p, uint64_t{}), kA);
+    tail = load(p + n - 8, uint64_t{});
+  } else if (n >= 4) {
+    tail = load(p, uint32_t{}) << 32 | load(p + n - 4, uint32_t{});
+  } else if (n > 0) {
+    tail = load(p, uint8_t{}) << 16 | load(p + n / 2, uint8_t{}) << 8 | load(p + n - 1, uint8_t{});
   }
-  uint64_t tail = 0;
-  if (n > 0) std::memcpy(&tail, p, n);
   return mix(h ^ tail ^ kB, kA);
 }
 
