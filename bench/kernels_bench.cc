@@ -328,7 +328,7 @@ int main(int argc, char** argv) {
     } else if (option == "--rounds") {
       b.options.rounds = std::max(1, std::atoi(value.c_str()));
     } else if (option == "--megabytes") {
-      b.options.megabytes = static_cast<size_t>(std::max(16, std::atoi(value.c_str())));
+      b.options.megabytes = static_cast<size_t>(std::max(1, std::atoi(value.c_str())));
     } else if (option == "--filter") {
       b.options.filter = value;
     }

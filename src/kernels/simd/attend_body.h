@@ -76,29 +76,51 @@ inline float softmax_step(const SoftmaxStepArgs& s) {
   return factor;
 }
 
+/// Lanes of q[r] . k[j] for R rows and J keys, to be summed.
+template <int R, int J, typename T>
+inline void dot_keys(int64_t dim, const float* q, const T* k, int64_t k_stride, float* partial) {
+  const int64_t whole = full(dim, kLanes), tail = dim - whole;
+  VF acc[R][J];
+#pragma GCC unroll 4
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int j = 0; j < J; ++j) acc[r][j] = zero();
+  }
+  for (int64_t d = 0; d < whole; d += kLanes) {
+    VF key[J];
+#pragma GCC unroll 4
+    for (int j = 0; j < J; ++j) key[j] = load(k + j * k_stride + d);
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r) {
+      const VF x = load(q + r * dim + d);
+#pragma GCC unroll 4
+      for (int j = 0; j < J; ++j) acc[r][j] = fma(x, key[j], acc[r][j]);
+    }
+  }
+  if (tail > 0) {
+#pragma GCC unroll 4
+    for (int j = 0; j < J; ++j) {
+      const VF key = load_n(k + j * k_stride + whole, tail);
+#pragma GCC unroll 4
+      for (int r = 0; r < R; ++r) acc[r][j] = fma(key, load_n(q + r * dim + whole, tail), acc[r][j]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int j = 0; j < J; ++j) store(partial + (r * kLanes + j) * kLanes, acc[r][j]);
+  }
+}
+
 /// scores[r][j] = q[r] . k[j] for R rows and n <= kLanes keys.
 template <int R, typename T>
-inline void score_keys(int64_t n, int64_t dim, const float* q, const T* k, int64_t k_stride, float* partial, float* scores,
-                       int64_t ld) {
-  const int64_t whole = full(dim, kLanes), tail = dim - whole;
-  for (int64_t j = 0; j < n; ++j) {
-    const T* const key = k + j * k_stride;
-    VF acc[R];
-#pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) acc[r] = zero();
-    for (int64_t d = 0; d < whole; d += kLanes) {
-      const VF v = load(key + d);
-#pragma GCC unroll 4
-      for (int r = 0; r < R; ++r) acc[r] = fma(v, load(q + r * dim + d), acc[r]);
-    }
-    if (tail > 0) {
-      const VF v = load_n(key + whole, tail);
-#pragma GCC unroll 4
-      for (int r = 0; r < R; ++r) acc[r] = fma(v, load_n(q + r * dim + whole, tail), acc[r]);
-    }
-#pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) store(partial + (r * kLanes + j) * kLanes, acc[r]);
+inline void score_keys(int64_t n, int64_t dim, const float* q, const T* k, int64_t k_stride, float* partial,
+                       float* scores, int64_t ld) {
+  int64_t key = 0;
+  for (; key + kValueVecs <= n; key += kValueVecs) {
+    dot_keys<R, kValueVecs>(dim, q, k + key * k_stride, k_stride, partial + key * kLanes);
   }
+  for (; key < n; ++key) dot_keys<R, 1>(dim, q, k + key * k_stride, k_stride, partial + key * kLanes);
   for (int r = 0; r < R; ++r) {
     VF v[kLanes];
 #pragma GCC unroll 16
