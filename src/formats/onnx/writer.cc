@@ -268,7 +268,10 @@ class ModelWriter {
       domains_.emplace(node.domain(), 1);
     }
     pbf_writer n(graph, 1);
-    for (const ir::Value* v : node.inputs()) {
+    size_t inputs = node.inputs().size();
+    while (inputs > 0 && !node.input(inputs - 1)) --inputs;
+    for (size_t i = 0; i < inputs; ++i) {
+      const ir::Value* v = node.input(i);
       if (v && name_of(v).empty()) {
         return internal_error(fmt::format("{}: input '{}' belongs to no part of the graph", node.describe(), v->name));
       }
