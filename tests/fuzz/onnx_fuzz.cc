@@ -1,16 +1,15 @@
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "formats/onnx/reader.h"
-#include "ir/graph.h"
-#include "ir/op.h"
 
+/// Any bytes must give a graph or an error; external data is out of reach.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const auto* begin = reinterpret_cast<const std::byte*>(data);
-  const auto bytes = std::make_shared<std::vector<std::byte>>(begin, begin + size);
-  auto graph = decant::onnx::read_model_bytes(*bytes, bytes, "", "input.onnx");
-  if (!graph.ok()) return 0;
-  if (!decant::ir::infer_types(**graph).ok()) return 0;
-  (void)decant::ir::validate(**graph);
+  auto owner = std::make_shared<std::vector<uint8_t>>(data, data + size);
+  const auto bytes = std::as_bytes(std::span<const uint8_t>(*owner));
+  (void)decant::onnx::read_model_bytes(bytes, owner, "", "fuzz.onnx");
   return 0;
 }
