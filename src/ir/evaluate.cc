@@ -1,3 +1,4 @@
+#include <new>
 #include <unordered_map>
 
 #include "ir/op.h"
@@ -67,9 +68,16 @@ Result<std::vector<Tensor>> run_scope(const Graph& graph, Environment& env, int 
 Result<std::vector<Tensor>> evaluate_node(const Node& node, std::span<const Tensor* const> inputs) {
   const OpDef* op = find_op(node.domain(), node.op());
   if (!op || !op->eval) return unsupported(node.describe() + ": no reference kernel");
-  auto outputs = op->eval(node, inputs);
-  if (!outputs.ok()) return std::move(outputs).status().with_context(node.describe());
-  return outputs;
+  bool complete = inputs.size() >= static_cast<size_t>(op->min_inputs);
+  for (size_t i = 0; complete && i < static_cast<size_t>(op->min_inputs); ++i) complete = inputs[i] != nullptr;
+  if (!complete) return invalid_model(node.describe() + ": a required input is left out");
+  try {
+    auto outputs = op->eval(node, inputs);
+    if (outputs.ok() || outputs.status().message().starts_with(node.describe())) return outputs;
+    return std::move(outputs).status().with_context(node.describe());
+  } catch (const std::bad_alloc&) {
+    return resource_error(node.describe() + ": no memory");
+  }
 }
 
 Result<std::vector<Tensor>> evaluate_graph(const Graph& graph, std::span<const Tensor> inputs) {
