@@ -89,7 +89,9 @@ Status Sampler::load(std::span<const float> logits) {
   return ok_status();
 }
 
-int32_t Sampler::largest() const { return static_cast<int32_t>(std::max_element(scores_.begin(), scores_.end()) - scores_.begin()); }
+int32_t Sampler::largest() const {
+  return static_cast<int32_t>(std::max_element(scores_.begin(), scores_.end()) - scores_.begin());
+}
 
 Result<int32_t> Sampler::next(std::span<const float> logits) {
   DECANT_RETURN_IF_ERROR(load(logits));
