@@ -94,6 +94,13 @@ class ModelWriter {
     return name;
   }
 
+  /// Runtimes refuse two nodes with one name; the first keeps it.
+  std::string unique_node_name(const std::string& hint) {
+    std::string name = hint;
+    for (int& i = node_names_[hint]; !taken_nodes_.insert(name).second;) name = fmt::format("{}_{}", hint, ++i);
+    return name;
+  }
+
   /// Constants in use, each once, in the order of their first use.
   void collect_constants(const ir::Graph& graph) {
     auto use = [&](const ir::Value* v) {
@@ -278,7 +285,7 @@ class ModelWriter {
       n.add_string(1, v ? name_of(v) : std::string());
     }
     for (const ir::Value* v : node.outputs()) n.add_string(2, v ? name_of(v) : std::string());
-    if (!node.name.empty()) n.add_string(3, node.name);
+    n.add_string(3, unique_node_name(node.name.empty() ? node.op() : node.name));
     n.add_string(4, node.op());
     for (const auto& [key, attribute] : node.attributes) {
       pbf_writer a(n, 5);
@@ -288,11 +295,11 @@ class ModelWriter {
     return ok_status();
   }
 
-  void write_identity(pbf_writer& graph, const std::string& from, const std::string& to) const {
+  void write_identity(pbf_writer& graph, const std::string& from, const std::string& to) {
     pbf_writer n(graph, 1);
     n.add_string(1, from);
     n.add_string(2, to);
-    n.add_string(3, to + "_identity");
+    n.add_string(3, unique_node_name(to + "_identity"));
     n.add_string(4, "Identity");
   }
 
@@ -355,7 +362,8 @@ class ModelWriter {
 
   const ir::Graph& graph_;
   const WriteOptions& options_;
-  std::unordered_set<std::string> taken_;
+  std::unordered_set<std::string> taken_, taken_nodes_;
+  std::unordered_map<std::string, int> node_names_;
   std::unordered_map<const ir::Value*, std::string> names_;
   std::unordered_map<const ir::Constant*, std::string> constant_names_;
   std::unordered_set<const ir::Constant*> seen_;
