@@ -16,6 +16,7 @@ run layers python3 scripts/check_layers.py
 { scripts/python_env.sh tests && scripts/python_env.sh smollm2; } >build/logs/python-env.log 2>&1 &
 python_env=$!
 
+cmake_arguments=(-DDECANT_TESTS=ON)
 step build-release configure_and_build release || exit 1
 step build-debug configure_and_build debug || failed+=(build-debug)
 if ((fuzz_seconds > 0)); then
