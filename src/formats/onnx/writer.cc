@@ -180,17 +180,23 @@ class ModelWriter {
     pbf_writer tensor(type, 1);
     tensor.add_int32(1, static_cast<int32_t>(ir::onnx_code(v.dtype)));
     if (!v.shape) return;
-    pbf_writer shape(tensor, 2);
+    // Added as finished messages: a nested writer drops empty ones, and an empty shape is a scalar, an empty dim an
+    // unknown size.
+    std::string shape;
     for (const ir::Dim& dim : *v.shape) {
-      pbf_writer d(shape, 1);
+      std::string text;
+      pbf_writer d(text);
       if (const auto number = dim.as_constant()) {
         d.add_int64(1, *number);
-        continue;
+      } else {
+        const auto symbols = dim.symbols();
+        if (std::none_of(symbols.begin(), symbols.end(), [](const std::string& s) { return s.starts_with('?'); })) {
+          d.add_string(2, dim.to_string());
+        }
       }
-      const auto symbols = dim.symbols();
-      const bool named = std::none_of(symbols.begin(), symbols.end(), [](const std::string& s) { return s.starts_with('?'); });
-      if (named) d.add_string(2, dim.to_string());
+      pbf_writer(shape).add_message(1, text);
     }
+    tensor.add_message(2, shape);
   }
 
   void write_info(pbf_writer& graph, uint32_t tag, const ir::Value& v, const std::string& name) const {

@@ -63,6 +63,24 @@ TEST_F(OnnxWriter, RoundTripIsEqual) {
   EXPECT_EQ(ir::dump(**again), once);
 }
 
+TEST_F(OnnxWriter, KeepsScalarsAndUnknownDims) {
+  ir::Graph graph;
+  ir::Value* scalar = graph.add_input("scalar", DType::kFloat32, ir::Shape{});
+  ir::Value* x = graph.add_input("x", DType::kFloat32, ir::Shape{ir::Dim(4), graph.fresh_symbol("x"), ir::Dim(3)});
+  graph.add_input("any", DType::kInt64, std::nullopt);
+  graph.add_output(graph.add_node("Add", {x, scalar}, 1, "sum")->output(0));
+  ASSERT_TRUE(ir::infer_types(graph).ok());
+  ASSERT_TRUE(write_model(graph, path()).ok());
+  auto back = read_model(path());
+  ASSERT_TRUE(back.ok()) << back.status().to_string();
+  const auto& inputs = (*back)->inputs();
+  ASSERT_TRUE(inputs[0]->shape && inputs[1]->shape);
+  EXPECT_EQ(inputs[0]->shape->size(), 0u);
+  ASSERT_EQ(inputs[1]->shape->size(), 3u);
+  EXPECT_FALSE((*inputs[1]->shape)[1].is_constant());
+  EXPECT_FALSE(inputs[2]->shape);
+}
+
 TEST_F(OnnxWriter, InfoAndErrors) {
   ir::Graph graph;
   ir::Value* x = graph.add_input("x", DType::kFloat32, ir::Shape{ir::Dim(4)});
