@@ -7,9 +7,11 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "base/log.h"
 #include "text/tokenizer/component_json.h"
 #include "text/tokenizer/gguf_pre_tokenizers.h"
 #include "text/tokenizer/utf8.h"
+#include "text/tokenizer/vocabulary.h"
 
 namespace decant::text {
 namespace {
@@ -73,13 +75,26 @@ std::string json_pairs(const std::vector<std::pair<std::string_view, std::string
   return out + "]";
 }
 
+/// Some converters keep merges whose tokens they dropped. Those can never apply, and are left out.
 Result<std::string> merges_as_written(const GgufVocabulary& v) {
+  bpe::Vocabulary tokens;
+  tokens.reserve(v.tokens.size(), 8 * v.tokens.size());
+  for (size_t i = 0; i < v.tokens.size(); ++i) DECANT_RETURN_IF_ERROR(tokens.add(v.tokens[i], static_cast<int64_t>(i)));
+  const auto has = [&](std::string_view token) { return tokens.find(token) != bpe::kNoToken; };
   std::vector<std::pair<std::string_view, std::string_view>> merges;
   merges.reserve(v.merges.size());
+  std::string joined;
   for (const std::string& line : v.merges) {
     const size_t blank = line.find(' ', 1);  // a left token may be a blank itself
     if (blank == std::string::npos) return invalid_model(fmt::format("merge '{}' should be two tokens and a blank", line));
-    merges.emplace_back(std::string_view(line).substr(0, blank), std::string_view(line).substr(blank + 1));
+    const std::string_view left = std::string_view(line).substr(0, blank);
+    const std::string_view right = std::string_view(line).substr(blank + 1);
+    joined.assign(left).append(right);
+    if (has(left) && has(right) && has(joined)) merges.emplace_back(left, right);
+  }
+  if (merges.size() < v.merges.size()) {
+    log(LogLevel::kWarning, fmt::format("{} of {} merges need tokens that the vocabulary lacks, and are left out",
+                                        v.merges.size() - merges.size(), v.merges.size()));
   }
   return json_pairs(merges);
 }

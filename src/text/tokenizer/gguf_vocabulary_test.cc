@@ -60,6 +60,14 @@ TEST(GgufVocabulary, EveryKnownPreTokenizerBuilds) {
   }
 }
 
+TEST(GgufVocabulary, MergesOfAbsentTokensAreLeftOut) {
+  GgufVocabulary v = smollm();
+  v.merges.insert(v.merges.begin(), "a a");
+  auto t = Tokenizer::from_gguf(v);
+  ASSERT_TRUE(t.ok()) << t.status().to_string();
+  EXPECT_THAT(*t->encode("aa", true), ElementsAre(5, 5));
+}
+
 TEST(GgufVocabulary, SentencePieceMergesComeFromScores) {
   GgufVocabulary v;
   v.model = "llama";

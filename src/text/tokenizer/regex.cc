@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMaxPattern = 1 << 16;
 // A run of a million blanks costs a pattern like \s*[\r\n]+ one step and one stack entry each.
-constexpr unsigned long kMaxSteps = 50'000'000;
+constexpr unsigned long kMaxSteps = 10'000'000;
 constexpr unsigned int kMaxStack = 4'000'000;
 
 std::string error_text(int code, OnigErrorInfo* info) {
@@ -85,7 +85,7 @@ Status Regex::find_all(std::string_view text, size_t base, std::vector<Match>& o
                                              region.p, ONIG_OPTION_NONE, limits.p);
     if (found == ONIG_MISMATCH) break;
     if (found < 0) {
-      return invalid_argument(fmt::format("regular expression '{}' gave up on a text of {} bytes: {}", program_->pattern,
+      return out_of_range(fmt::format("regular expression '{}' gave up on a text of {} bytes: {}", program_->pattern,
                                           text.size(), error_text(found, nullptr)));
     }
     const Range m{static_cast<size_t>(region.p->beg[0]), static_cast<size_t>(region.p->end[0])};
