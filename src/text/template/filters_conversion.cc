@@ -1,8 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "text/template/dump_json.h"
 #include "text/template/errors.h"
@@ -39,12 +43,29 @@ std::optional<double> parse_real(std::string_view text) {
   return d;
 }
 
-std::optional<Value> parse_integer(std::string_view text, int base) {
-  text = strip(text, StripSide::kBoth);
-  if (text.starts_with('+')) text.remove_prefix(1);
+// Python's int(text, base): base 0 reads the base from a prefix, bases 2, 8 and 16 allow theirs, digits may have '_'
+// between them.
+std::optional<Value> parse_integer(std::string_view input, int base) {
+  input = strip(input, StripSide::kBoth);
+  const bool negative = input.starts_with('-');
+  if (negative || input.starts_with('+')) input.remove_prefix(1);
+  static constexpr std::pair<char, int> kPrefixes[] = {{'x', 16}, {'o', 8}, {'b', 2}};
+  for (const auto& [letter, value] : kPrefixes) {
+    if (input.size() > 2 && input[0] == '0' && (input[1] | 0x20) == letter && (base == 0 || base == value)) {
+      input.remove_prefix(2);
+      base = value;
+    }
+  }
+  if (base == 0) base = 10;
+  if (input.empty() || input.front() == '_' || input.back() == '_' || input.find("__") != std::string_view::npos) {
+    return std::nullopt;
+  }
+  std::string text = negative ? "-" : "";
+  std::copy_if(input.begin(), input.end(), std::back_inserter(text), [](char c) { return c != '_'; });
+  if (input.front() == '-') return std::nullopt;
   int64_t i = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), i, base);
-  if (text.empty() || end != text.data() + text.size()) return std::nullopt;
+  if (end != text.data() + text.size()) return std::nullopt;
   if (error == std::errc::result_out_of_range && base == 10) return Value::big_integer(text);
   return error == std::errc() ? std::optional(Value::integer(i)) : std::nullopt;
 }
@@ -65,7 +86,7 @@ Result<Value> to_int(Interpreter&, const Value& input, CallArgs args) {
   if (input.is(ValueKind::kBigInt)) return input;
   if (input.is(ValueKind::kDouble)) return truncated(input.as_double()).value_or(otherwise);
   if (!input.is_string()) return otherwise;
-  if (base >= 2 && base <= 36) {
+  if (base == 0 || (base >= 2 && base <= 36)) {
     if (auto v = parse_integer(input.as_string(), static_cast<int>(base))) return *v;
   }
   if (const auto d = parse_real(input.as_string())) return truncated(*d).value_or(otherwise);

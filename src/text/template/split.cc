@@ -19,7 +19,7 @@ std::vector<std::string_view> split_text(std::string_view text, std::string_view
     text = strip(text, StripSide::kLeft);
     while (!text.empty()) {
       if (limit >= 0 && static_cast<int64_t>(parts.size()) >= limit) {
-        parts.push_back(strip(text, StripSide::kRight));
+        parts.push_back(text);
         break;
       }
       size_t end = 0;
@@ -49,7 +49,7 @@ std::vector<std::string_view> split_text_from_right(std::string_view text, std::
     text = strip(text, StripSide::kRight);
     while (!text.empty()) {
       if (limit >= 0 && static_cast<int64_t>(parts.size()) >= limit) {
-        parts.push_back(strip(text, StripSide::kLeft));
+        parts.push_back(text);
         break;
       }
       size_t begin = text.size();
