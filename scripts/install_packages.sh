@@ -8,7 +8,7 @@ declare -A groups=(
     libonig-dev libutf8proc-dev libprotozero-dev libcli11-dev libgtest-dev libgmock-dev"
   [python]="python3 python3-venv ca-certificates"
   [fuzz]="clang"
-  [cross]="g++-aarch64-linux-gnu qemu-user"
+  [cross]="g++-aarch64-linux-gnu qemu-user googletest"
   [lint]="clang-format clang-tidy"
   [bench]="python3-dev"
 )
