@@ -1,7 +1,8 @@
-// Prints what the kernels reach: memory-bound ones in GB/s and % of a read loop over the same bytes, arithmetic-bound ones in
-// GFLOP/s and % of a loop of multiply-adds in registers, both run beside the kernel in the same process. Each figure is the
-// median over rounds that pair the kernel with its loop. Where the machine is shared, or its cores are hyper-threads of busy
-// ones, the fastest round of either ("best") is the better guess of what an idle machine gives.
+// Prints what the kernels reach: memory-bound ones in GB/s and % of a read loop over the same bytes,
+// arithmetic-bound ones in GFLOP/s and % of a loop of multiply-adds in registers, both run beside the kernel
+// in the same process. Each figure is the median over rounds that pair the kernel with its loop. Where the
+// machine is shared, or its cores are hyper-threads of busy ones, the fastest round of either ("best") is the
+// better guess of what an idle machine gives.
 //
 //   kernels_bench [--threads 1,2] [--rounds 21] [--megabytes 256] [--filter TEXT]
 
@@ -45,7 +46,8 @@ volatile float sink;
 
 constexpr size_t kReadAhead = 4096;
 
-/// Reads every byte once, with software prefetch: on some machines that is a third faster than the hardware alone.
+/// Reads every byte once, with software prefetch: on some machines that is a third faster than the hardware
+/// alone.
 float read_bytes(const std::byte* p, size_t n) {
   Wide s[8] = {};
   for (size_t i = 0; i + 512 <= n; i += 512) {
@@ -114,7 +116,8 @@ void read_all(ThreadPool& pool, const std::byte* p, size_t n) {
   });
 }
 
-/// Pairs `kernel` with `loop`; both say how much they did. Wall time, or the thread's CPU time with one thread.
+/// Pairs `kernel` with `loop`; both say how much they did. Wall time, or the thread's CPU time with one
+/// thread.
 template <typename Kernel, typename Loop>
 void pair(const Bench& b, int threads, const char* name, const char* unit, Kernel kernel, Loop loop) {
   if (!b.options.filter.empty() && std::strstr(name, b.options.filter.c_str()) == nullptr) return;
@@ -132,8 +135,9 @@ void pair(const Bench& b, int threads, const char* name, const char* unit, Kerne
   }
   const double best = *std::max_element(rates.begin(), rates.end());
   const double best_loop = *std::max_element(loops.begin(), loops.end());
-  std::printf("%-44s %d thread%s %8.1f %s %6.1f %%   best %8.1f %6.1f %%\n", name, threads, threads == 1 ? " " : "s",
-              median(rates) * 1e-9, unit, 100 * median(shares), best * 1e-9, 100 * best / best_loop);
+  std::printf("%-44s %d thread%s %8.1f %s %6.1f %%   best %8.1f %6.1f %%\n", name, threads,
+              threads == 1 ? " " : "s", median(rates) * 1e-9, unit, 100 * median(shares), best * 1e-9,
+              100 * best / best_loop);
   std::fflush(stdout);
 }
 
@@ -151,8 +155,8 @@ void fill(std::byte* p, size_t n) {
   }
 }
 
-void decode(const Bench& b, ThreadPool& pool, const Context& ctx, int64_t m, int64_t k, int64_t n, DType dtype,
-            bool transposed) {
+void decode(const Bench& b, ThreadPool& pool, const Context& ctx, int64_t m, int64_t k, int64_t n,
+            DType dtype, bool transposed) {
   char name[96];
   std::snprintf(name, sizeof(name), "decode M=%d %dx%d %s %s", static_cast<int>(m), static_cast<int>(k),
                 static_cast<int>(n), transposed ? "nk" : "kn", short_name(dtype));
@@ -184,7 +188,8 @@ double peak(ThreadPool& pool, Isa isa) {
   std::vector<double> done(static_cast<size_t>(pool.size()));
   pool.parallel_for(pool.size(), [&](int, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      done[static_cast<size_t>(i)] = isa == Isa::kAvx512 ? multiply_adds<Wide>(500000) : multiply_adds<Half>(1000000);
+      done[static_cast<size_t>(i)] =
+          isa == Isa::kAvx512 ? multiply_adds<Wide>(500000) : multiply_adds<Half>(1000000);
     }
   });
   double sum = 0;
@@ -192,8 +197,8 @@ double peak(ThreadPool& pool, Isa isa) {
   return sum;
 }
 
-void prompt(const Bench& b, ThreadPool& pool, const Context& ctx, int64_t m, int64_t k, int64_t n, DType dtype,
-            bool transposed) {
+void prompt(const Bench& b, ThreadPool& pool, const Context& ctx, int64_t m, int64_t k, int64_t n,
+            DType dtype, bool transposed) {
   char name[96];
   std::snprintf(name, sizeof(name), "prompt M=%d %dx%d %s %s", static_cast<int>(m), static_cast<int>(k),
                 static_cast<int>(n), transposed ? "nk" : "kn", short_name(dtype));
@@ -221,8 +226,8 @@ void prompt(const Bench& b, ThreadPool& pool, const Context& ctx, int64_t m, int
       [&] { return peak(pool, b.isa); });
 }
 
-void cache(const Bench& b, ThreadPool& pool, const Context& ctx, int64_t q_heads, int64_t kv_heads, int64_t q_len,
-           int64_t length, int64_t dim, DType dtype) {
+void cache(const Bench& b, ThreadPool& pool, const Context& ctx, int64_t q_heads, int64_t kv_heads,
+           int64_t q_len, int64_t length, int64_t dim, DType dtype) {
   char name[96];
   std::snprintf(name, sizeof(name), "attention %d/%d heads x %d, %d after %d, %s", static_cast<int>(q_heads),
                 static_cast<int>(kv_heads), static_cast<int>(dim), static_cast<int>(q_len),
@@ -246,8 +251,9 @@ void cache(const Bench& b, ThreadPool& pool, const Context& ctx, int64_t q_heads
   g.offset = length - q_len;
   g.scale = 0.1f;
   std::vector<std::byte> scratch(attention_scratch_bytes(g, pool.size()));
-  const double flops = 4.0 * static_cast<double>(q_heads * dim) *
-                       (static_cast<double>(q_len * (length - q_len)) + 0.5 * static_cast<double>(q_len * (q_len + 1)));
+  const double flops =
+      4.0 * static_cast<double>(q_heads * dim) *
+      (static_cast<double>(q_len * (length - q_len)) + 0.5 * static_cast<double>(q_len * (q_len + 1)));
   const auto run = [&](size_t i) {
     g.k = b.data + 2 * i * size;
     g.v = b.data + (2 * i + 1) * size;
@@ -283,9 +289,9 @@ void run(const Bench& b) {
     const struct {
       int64_t k, n;
       bool transposed;
-    } shapes[] = {{576, 576, false},   {576, 192, false},    {576, 1536, false},   {1536, 576, false},
-                  {576, 576, true},    {576, 1536, true},    {1536, 576, true},    {576, 49152, true},
-                  {1024, 1024, false}, {1024, 3072, false},  {3072, 1024, false},  {1024, 3072, true}};
+    } shapes[] = {{576, 576, false},   {576, 192, false},   {576, 1536, false},  {1536, 576, false},
+                  {576, 576, true},    {576, 1536, true},   {1536, 576, true},   {576, 49152, true},
+                  {1024, 1024, false}, {1024, 3072, false}, {3072, 1024, false}, {1024, 3072, true}};
     for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
       for (const auto& s : shapes) decode(b, pool, ctx, 1, s.k, s.n, dtype, s.transposed);
     }
@@ -343,7 +349,8 @@ int main(int argc, char** argv) {
   b.storage.resize(b.bytes + 64);
   b.data = b.storage.data() + (64 - reinterpret_cast<uintptr_t>(b.storage.data()) % 64);
   fill(b.data, b.bytes);
-  std::printf("instruction set %s, %zu MB of weights\n", std::string(to_string(b.isa)).c_str(), b.options.megabytes);
+  std::printf("instruction set %s, %zu MB of weights\n", std::string(to_string(b.isa)).c_str(),
+              b.options.megabytes);
   run(b);
   return 0;
 }

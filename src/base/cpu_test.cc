@@ -27,7 +27,8 @@ TEST(Cpu, UnknownNameListsTheAvailableOnes) {
   auto r = select_isa("sse9");
   ASSERT_FALSE(r.ok());
   EXPECT_EQ(r.status().code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(r.status().message(), testing::AllOf(testing::HasSubstr("sse9"), testing::HasSubstr("baseline")));
+  EXPECT_THAT(r.status().message(),
+              testing::AllOf(testing::HasSubstr("sse9"), testing::HasSubstr("baseline")));
 }
 
 TEST(Cpu, EnvironmentOverrides) {

@@ -15,7 +15,7 @@
 namespace decant {
 namespace {
 
-constexpr int kSpins = 2000;         // a waiting helper polls about this often before it sleeps
+constexpr int kSpins = 2000;          // a waiting helper polls about this often before it sleeps
 constexpr int64_t kMaxUnits = 65535;  // units of work in a region: 16 bits each for begin and end of a part
 
 inline void pause_cpu() {

@@ -6,11 +6,12 @@
 namespace decant::kernels {
 namespace {
 
-constexpr int64_t kBlockedQueries = 8;   // queries from which keys and values are packed
-constexpr int64_t kBlockRows = 112;      // query rows (positions x heads of a group) that share packed keys: 8 tiles of 14
-constexpr int64_t kBlockKeys = 128;      // keys packed at a time: with 128 channels 64 KB, as much for the values
+constexpr int64_t kBlockedQueries = 8;  // queries from which keys and values are packed
+constexpr int64_t kBlockRows =
+    112;  // query rows (positions x heads of a group) that share packed keys: 8 tiles of 14
+constexpr int64_t kBlockKeys = 128;  // keys packed at a time: with 128 channels 64 KB, as much for the values
 constexpr int64_t kMaxTileCols = 32;
-constexpr int64_t kSplitMin = 64;        // positions that a worker takes at least
+constexpr int64_t kSplitMin = 64;  // positions that a worker takes at least
 
 /// What the rows of one query head and batch share.
 struct Problem {
@@ -180,7 +181,8 @@ struct BlockedPlan {
 
   explicit BlockedPlan(const AttentionArgs& g)
       : group(group_of(g)),
-        queries(std::clamp<int64_t>(kBlockRows / std::max<int64_t>(1, group), 1, std::max<int64_t>(1, g.q_len))) {
+        queries(
+            std::clamp<int64_t>(kBlockRows / std::max<int64_t>(1, group), 1, std::max<int64_t>(1, g.q_len))) {
     blocks = ceil_div(g.q_len, queries);
     queries = ceil_div(g.q_len, std::max<int64_t>(1, blocks));
     rows = group * queries;
@@ -196,7 +198,8 @@ struct BlockedPlan {
 
 class BlockedWorker {
  public:
-  BlockedWorker(const KernelTable& t, const Problem& p, const BlockedPlan& plan, int64_t first_query, float* memory)
+  BlockedWorker(const KernelTable& t, const Problem& p, const BlockedPlan& plan, int64_t first_query,
+                float* memory)
       : t_(t), p_(p), g_(p.g), first_(first_query) {
     queries_ = std::min(plan.queries, g_.q_len - first_query);
     rows_ = plan.group * queries_;
@@ -224,7 +227,8 @@ class BlockedWorker {
       weigh(key, n);
       add(key, n);
     }
-    for (int64_t r = 0; r < rows_; ++r) write_row(t_, sum_[r], acc_ + r * v_cols_, g_.v_dim, p_.out(head(r), query(r)));
+    for (int64_t r = 0; r < rows_; ++r)
+      write_row(t_, sum_[r], acc_ + r * v_cols_, g_.v_dim, p_.out(head(r), query(r)));
   }
 
  private:
@@ -309,7 +313,8 @@ void many_queries(const Context& ctx, const AttentionArgs& g, std::span<std::byt
   const BlockedPlan plan(g);
   Scratch memory(scratch);
   std::array<float*, 256> floats{};
-  for (int i = 0; i < ctx.pool->size(); ++i) floats[static_cast<size_t>(i)] = memory.take<float>(plan.worker_floats(g));
+  for (int i = 0; i < ctx.pool->size(); ++i)
+    floats[static_cast<size_t>(i)] = memory.take<float>(plan.worker_floats(g));
   ctx.pool->parallel_for(g.batch * g.kv_heads * plan.blocks, [&](int worker, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t head = i / plan.blocks, block = i % plan.blocks;
@@ -336,7 +341,8 @@ size_t attention_scratch_bytes(const AttentionArgs& g, int n_threads) {
 }
 
 void attention(const Context& ctx, const AttentionArgs& g, std::span<std::byte> scratch) {
-  if (g.batch <= 0 || g.q_len <= 0 || g.kv_heads <= 0 || scratch.size() < attention_scratch_bytes(g, ctx.pool->size())) {
+  if (g.batch <= 0 || g.q_len <= 0 || g.kv_heads <= 0 ||
+      scratch.size() < attention_scratch_bytes(g, ctx.pool->size())) {
     return;
   }
   if (is_blocked(g)) {

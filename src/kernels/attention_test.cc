@@ -26,8 +26,10 @@ class AttentionTest : public KernelTest {
     for (int64_t b = 0; b < g.batch; ++b) {
       for (int64_t h = 0; h < g.kv_heads; ++h) {
         for (int64_t j = g.kv_lengths ? g.kv_lengths[b] : g.kv_length; j < capacity; ++j) {
-          float* const key = &k[static_cast<size_t>(b * g.k_strides.batch + h * g.k_strides.head + j * g.k_strides.position)];
-          float* const value = &v[static_cast<size_t>(b * g.v_strides.batch + h * g.v_strides.head + j * g.v_strides.position)];
+          float* const key = &k[static_cast<size_t>(b * g.k_strides.batch + h * g.k_strides.head +
+                                                    j * g.k_strides.position)];
+          float* const value = &v[static_cast<size_t>(b * g.v_strides.batch + h * g.v_strides.head +
+                                                      j * g.v_strides.position)];
           std::fill(key, key + g.qk_dim, std::numeric_limits<float>::quiet_NaN());
           std::fill(value, value + g.v_dim, std::numeric_limits<float>::quiet_NaN());
         }
@@ -43,13 +45,13 @@ class AttentionTest : public KernelTest {
     g.out = got.data();
     std::vector<std::byte> scratch(attention_scratch_bytes(g, pool.size()));
     attention(ctx, g, scratch);
-    SCOPED_TRACE(testing::Message() << "q_len " << g.q_len << " kv " << g.kv_length << " heads " << g.q_heads << "/"
-                                    << g.kv_heads << " dims " << g.qk_dim << "/" << g.v_dim);
+    SCOPED_TRACE(testing::Message() << "q_len " << g.q_len << " kv " << g.kv_length << " heads " << g.q_heads
+                                    << "/" << g.kv_heads << " dims " << g.qk_dim << "/" << g.v_dim);
     expect_near(got, want, 1e-5f);
   }
 
-  static AttentionArgs shape(int64_t batch, int64_t q_heads, int64_t kv_heads, int64_t q_len, int64_t kv_length,
-                             int64_t dim) {
+  static AttentionArgs shape(int64_t batch, int64_t q_heads, int64_t kv_heads, int64_t q_len,
+                             int64_t kv_length, int64_t dim) {
     AttentionArgs g;
     g.batch = batch;
     g.q_heads = q_heads;

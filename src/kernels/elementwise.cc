@@ -13,11 +13,14 @@ double unary_cost(UnaryOp op) {
     case UnaryOp::kRelu:
     case UnaryOp::kNeg:
     case UnaryOp::kAbs:
-    case UnaryOp::kSquare: return 8;
+    case UnaryOp::kSquare:
+      return 8;
     case UnaryOp::kSin:
     case UnaryOp::kCos:
-    case UnaryOp::kLog: return 100;
-    default: return 16;
+    case UnaryOp::kLog:
+      return 100;
+    default:
+      return 16;
   }
 }
 
@@ -57,7 +60,8 @@ void binary_row(const Context& ctx, BinaryOp op, const float* a, const float* b,
   });
 }
 
-void binary_scalar(const Context& ctx, BinaryOp op, const float* a, float b, float* out, int64_t n, bool swapped) {
+void binary_scalar(const Context& ctx, BinaryOp op, const float* a, float b, float* out, int64_t n,
+                   bool swapped) {
   for_range(ctx, n, 8, kStep, [&](int, int64_t begin, int64_t end) {
     if (swapped) {
       ctx.table->scalar_binary[static_cast<int>(op)](b, a + begin, out + begin, end - begin);

@@ -60,8 +60,8 @@ struct KernelTable {
   const char* name;
 
   // C[m, n] (+)= A[m, k] B for m <= 8, B read once in place: [k, n] or [n, k].
-  using Gemv = void (*)(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const void* b, int64_t ldb,
-                        const float* bias, bool accumulate, float* c, int64_t ldc);
+  using Gemv = void (*)(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const void* b,
+                        int64_t ldb, const float* bias, bool accumulate, float* c, int64_t ldc);
   Gemv gemv_kn[kElementTypes];
   Gemv gemv_nk[kElementTypes];
 
@@ -73,16 +73,18 @@ struct KernelTable {
   PackB pack_b_kn[kElementTypes];
   PackB pack_b_nk[kElementTypes];
   // c (+)= a b (+ bias); index rows - 1; writes tile_cols columns.
-  using Tile = void (*)(int64_t k, const float* a, const float* b, float* c, int64_t ldc, const float* bias, bool accumulate);
+  using Tile = void (*)(int64_t k, const float* a, const float* b, float* c, int64_t ldc, const float* bias,
+                        bool accumulate);
   Tile tile[kMaxTileRows];
 
   void (*attend[kElementTypes])(const AttendArgs& args);
   float (*softmax_step)(const SoftmaxStepArgs& args);
   void (*scale)(float factor, float* x, int64_t n);
 
-  void (*rms_norm_row)(const float* x, const float* residual, float* sum_out, const float* weight, float eps, float* y,
-                       int64_t n);
-  void (*layer_norm_row)(const float* x, const float* weight, const float* bias, float eps, float* y, int64_t n);
+  void (*rms_norm_row)(const float* x, const float* residual, float* sum_out, const float* weight, float eps,
+                       float* y, int64_t n);
+  void (*layer_norm_row)(const float* x, const float* weight, const float* bias, float eps, float* y,
+                         int64_t n);
   void (*softmax_row)(const float* x, float* y, int64_t n);
   void (*rotary_half)(const float* x, const float* cos, const float* sin, float* out, int64_t half);
   void (*rotary_interleaved)(const float* x, const float* cos, const float* sin, float* out, int64_t half);

@@ -91,14 +91,14 @@ struct AttentionArgs {
   float* out = nullptr;
   AttentionStrides out_strides;
 
-  int64_t kv_length = 0;                  ///< valid positions of k and v
-  const int64_t* kv_lengths = nullptr;    ///< per batch, instead of kv_length
+  int64_t kv_length = 0;                ///< valid positions of k and v
+  const int64_t* kv_lengths = nullptr;  ///< per batch, instead of kv_length
   bool causal = false;
-  int64_t offset = 0;                     ///< position of query 0: past length
-  const int64_t* offsets = nullptr;       ///< per batch, instead of offset
-  int64_t window_left = -1;               ///< keys before the query's own that stay visible; -1: all
+  int64_t offset = 0;                ///< position of query 0: past length
+  const int64_t* offsets = nullptr;  ///< per batch, instead of offset
+  int64_t window_left = -1;          ///< keys before the query's own that stay visible; -1: all
 
-  const void* mask = nullptr;             ///< kFloat32 (added) or kBool (true: attend)
+  const void* mask = nullptr;  ///< kFloat32 (added) or kBool (true: attend)
   DType mask_dtype = DType::kFloat32;
   int64_t mask_batch_stride = 0, mask_head_stride = 0;  ///< 0 broadcasts, in all four
   int64_t mask_query_stride = 0, mask_key_stride = 1;
@@ -160,8 +160,22 @@ struct RotaryArgs {
 void rotary(const Context& ctx, const RotaryArgs& args);
 
 enum class UnaryOp : uint8_t {
-  kSigmoid, kSilu, kTanh, kExp, kGeluErf, kGeluTanh, kErf, kRelu, kNeg, kAbs, kSqrt, kReciprocal, kSquare,
-  kSin, kCos, kLog,
+  kSigmoid,
+  kSilu,
+  kTanh,
+  kExp,
+  kGeluErf,
+  kGeluTanh,
+  kErf,
+  kRelu,
+  kNeg,
+  kAbs,
+  kSqrt,
+  kReciprocal,
+  kSquare,
+  kSin,
+  kCos,
+  kLog,
 };
 inline constexpr int kUnaryOps = 16;
 

@@ -106,7 +106,8 @@ TEST_P(RowsTest, Rotary) {
 TEST_P(RowsTest, UnaryIsCloseInUlps) {
   std::vector<float> x;
   for (float v = -20; v < 20; v += 0.0137f) x.push_back(v);
-  for (const float v : {0.0f, -0.0f, 1e-20f, -1e-20f, 1e-4f, 60.0f, -60.0f, 88.5f, -87.0f, 100.0f, -100.0f}) x.push_back(v);
+  for (const float v : {0.0f, -0.0f, 1e-20f, -1e-20f, 1e-4f, 60.0f, -60.0f, 88.5f, -87.0f, 100.0f, -100.0f})
+    x.push_back(v);
   std::vector<float> y(x.size());
   for (int i = 0; i < kUnaryOps; ++i) {
     const auto op = static_cast<UnaryOp>(i);
@@ -224,7 +225,8 @@ TEST_P(RowsTest, ConvertsEveryHalfBothWays) {
 TEST_P(RowsTest, ConvertsRoundToNearestEven) {
   std::vector<float> x = random(5003, 100);
   for (float& v : random(3000, 1e-6f)) x.push_back(v);
-  for (const float v : {65504.0f, 65519.9f, 65520.0f, 1e10f, -1e10f, 3e-8f, 2e-8f, 3.3895e38f, 3.4e38f}) x.push_back(v);
+  for (const float v : {65504.0f, 65519.9f, 65520.0f, 1e10f, -1e10f, 3e-8f, 2e-8f, 3.3895e38f, 3.4e38f})
+    x.push_back(v);
   const auto n = static_cast<int64_t>(x.size());
   std::vector<uint16_t> y(x.size());
   for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {

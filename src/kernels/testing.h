@@ -61,9 +61,9 @@ inline std::string kernel_test_name(const testing::TestParamInfo<std::tuple<Isa,
   return std::string(to_string(std::get<0>(info.param))) + "_" + std::to_string(std::get<1>(info.param));
 }
 
-#define DECANT_EACH_ISA(Suite)                                                                              \
-  INSTANTIATE_TEST_SUITE_P(, Suite,                                                                         \
-                           testing::Combine(testing::ValuesIn(available_isas()), testing::Values(1, 3)),    \
+#define DECANT_EACH_ISA(Suite)                                                                           \
+  INSTANTIATE_TEST_SUITE_P(, Suite,                                                                      \
+                           testing::Combine(testing::ValuesIn(available_isas()), testing::Values(1, 3)), \
                            kernel_test_name)
 
 }  // namespace decant::kernels

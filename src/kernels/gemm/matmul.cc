@@ -5,13 +5,16 @@
 namespace decant::kernels {
 namespace {
 
-constexpr int64_t kStreamRows = 8;        // rows of A up to which B is streamed in place; packing it would cost more
-constexpr int64_t kDepth = 192;           // k of a packed panel of B: 32 columns of it fill 32 KB of the first cache level
-constexpr int64_t kPackedBytes = 4 << 20;  // of A packed at a time: shared, read from the second or third cache level
+constexpr int64_t kStreamRows =
+    8;                           // rows of A up to which B is streamed in place; packing it would cost more
+constexpr int64_t kDepth = 192;  // k of a packed panel of B: 32 columns of it take half the first cache level
+constexpr int64_t kPackedBytes =
+    4 << 20;  // of A packed at a time: shared, read from the second or third cache level
 constexpr int64_t kBlockRowsMin = 56, kBlockRowsMax = 1008;
 constexpr int64_t kSlabFloats = 4096;  // of C that stay in the first cache level while B is streamed
 constexpr int64_t kSlabStep = 32;      // columns: whole cache lines for every element type
-constexpr int64_t kSlabBytesMin = 1024;  // of a row of B that one worker reads before it jumps to the next row
+constexpr int64_t kSlabBytesMin =
+    1024;  // of a row of B that one worker reads before it jumps to the next row
 constexpr double kChunkBytesMin = 32 * 1024;
 
 int64_t block_rows(int64_t m, int64_t k) {
@@ -37,8 +40,8 @@ struct Chunks {
   }
 };
 
-void stream_columns(const Context& ctx, int64_t m, int64_t k, const float* a, int64_t lda, const MatmulPart& p,
-                    int64_t begin, int64_t end) {
+void stream_columns(const Context& ctx, int64_t m, int64_t k, const float* a, int64_t lda,
+                    const MatmulPart& p, int64_t begin, int64_t end) {
   const ElementType type = element_type(p.b_dtype);
   if (p.b_transposed) {
     ctx.table->gemv_nk[type](m, end - begin, k, a, lda, element_at(p.b, p.b_dtype, begin * p.ldb), p.ldb,
@@ -47,14 +50,16 @@ void stream_columns(const Context& ctx, int64_t m, int64_t k, const float* a, in
   }
   const int64_t slab = kSlabFloats / m / kSlabStep * kSlabStep;
   for (int64_t from = begin; from < end; from += slab) {
-    ctx.table->gemv_kn[type](m, std::min(slab, end - from), k, a, lda, element_at(p.b, p.b_dtype, from), p.ldb,
-                             p.bias ? p.bias + from : nullptr, p.accumulate, p.c + from, p.ldc);
+    ctx.table->gemv_kn[type](m, std::min(slab, end - from), k, a, lda, element_at(p.b, p.b_dtype, from),
+                             p.ldb, p.bias ? p.bias + from : nullptr, p.accumulate, p.c + from, p.ldc);
   }
 }
 
-void stream(const Context& ctx, int64_t m, int64_t k, const float* a, int64_t lda, std::span<const MatmulPart> parts) {
+void stream(const Context& ctx, int64_t m, int64_t k, const float* a, int64_t lda,
+            std::span<const MatmulPart> parts) {
   double bytes = 0;
-  for (const MatmulPart& p : parts) bytes += static_cast<double>(p.n) * static_cast<double>(k * size_of(p.b_dtype));
+  for (const MatmulPart& p : parts)
+    bytes += static_cast<double>(p.n) * static_cast<double>(k * size_of(p.b_dtype));
   const int threads = ctx.pool->size();
   if (threads == 1 || bytes < kInlineBytes) {
     for (const MatmulPart& p : parts) stream_columns(ctx, m, k, a, lda, p, 0, p.n);
@@ -77,7 +82,8 @@ void stream(const Context& ctx, int64_t m, int64_t k, const float* a, int64_t ld
     while (begin < end) {
       const size_t i = chunks.part_of(begin);
       const MatmulPart& p = parts[i];
-      const int64_t first = begin - chunks.start[i], last = std::min(end, chunks.start[i + 1]) - chunks.start[i];
+      const int64_t first = begin - chunks.start[i],
+                    last = std::min(end, chunks.start[i + 1]) - chunks.start[i];
       const int64_t count = chunks.start[i + 1] - chunks.start[i];
       const int64_t step = p.b_transposed ? 4 : kSlabStep, steps = ceil_div(p.n, step);
       const int64_t from = steps * first / count * step, to = std::min(p.n, steps * last / count * step);
@@ -99,8 +105,8 @@ struct PackedA {
   }
 };
 
-void panel(const Context& ctx, const PackedA& a, const MatmulPart& p, float* c, int64_t column, int64_t first_tile,
-           int64_t last_tile, float* packed_b, float* edge) {
+void panel(const Context& ctx, const PackedA& a, const MatmulPart& p, float* c, int64_t column,
+           int64_t first_tile, int64_t last_tile, float* packed_b, float* edge) {
   const KernelTable& t = *ctx.table;
   const ElementType type = element_type(p.b_dtype);
   const int64_t cols = std::min<int64_t>(t.tile_cols, p.n - column);
@@ -140,7 +146,8 @@ void blocked(const Context& ctx, const PackedA& a, const float* rows_of_a, int64
   for_range(ctx, depth_blocks * a.tiles, tile_bytes, 1, [&](int, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t block = i / a.tiles, tile = i % a.tiles, row = a.row(tile);
-      t.pack_a(a.row(tile + 1) - row, a.depth(block), rows_of_a + row * lda + block * kDepth, lda, a.at(block, tile));
+      t.pack_a(a.row(tile + 1) - row, a.depth(block), rows_of_a + row * lda + block * kDepth, lda,
+               a.at(block, tile));
     }
   });
 
@@ -151,18 +158,20 @@ void blocked(const Context& ctx, const PackedA& a, const float* rows_of_a, int64
   }
   // Few panels for many threads: each packs its panel for part of the rows only.
   const int64_t wanted = ceil_div(4 * ctx.pool->size(), std::max<int64_t>(1, chunks.total()));
-  const int64_t splits = ctx.pool->size() == 1 ? 1 : std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, a.tiles / 4));
+  const int64_t splits =
+      ctx.pool->size() == 1 ? 1 : std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, a.tiles / 4));
   const auto work = [&](int worker, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t index = i / splits, split = i % splits;
       const size_t part = chunks.part_of(index);
       const MatmulPart& p = parts[part];
-      panel(ctx, a, p, p.c + first_row * p.ldc, (index - chunks.start[part]) * t.tile_cols, a.tiles * split / splits,
-            a.tiles * (split + 1) / splits, panels[static_cast<size_t>(worker)],
+      panel(ctx, a, p, p.c + first_row * p.ldc, (index - chunks.start[part]) * t.tile_cols,
+            a.tiles * split / splits, a.tiles * (split + 1) / splits, panels[static_cast<size_t>(worker)],
             panels[static_cast<size_t>(worker)] + kDepth * t.tile_cols);
     }
   };
-  const double flops = 2.0 * static_cast<double>(a.rows) * static_cast<double>(a.k * chunks.total() * t.tile_cols);
+  const double flops =
+      2.0 * static_cast<double>(a.rows) * static_cast<double>(a.k * chunks.total() * t.tile_cols);
   if (ctx.pool->size() == 1 || flops < 1e6) {
     work(0, 0, chunks.total() * splits);
   } else {

@@ -38,14 +38,16 @@ class MatmulTest : public KernelTest {
     p.c = got.data();
     std::vector<std::byte> scratch(matmul_scratch_bytes(c.m, c.n, c.k, pool.size()));
     matmul(ctx, c.m, c.k, a.data(), lda, p, scratch);
-    expect_near(got, want, 2e-6f * std::sqrt(static_cast<float>(c.k + 1)));  // columns past n stay as they were
+    expect_near(got, want,
+                2e-6f * std::sqrt(static_cast<float>(c.k + 1)));  // columns past n stay as they were
   }
 };
 
 TEST_P(MatmulTest, EveryLayoutAndElement) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
     for (const bool transposed : {false, true}) {
-      for (const int64_t m : {1, 2, 3, 5, 8, 9, 17, 33}) check({m, 100, 75, dtype, transposed, true, m % 2 == 1});
+      for (const int64_t m : {1, 2, 3, 5, 8, 9, 17, 33})
+        check({m, 100, 75, dtype, transposed, true, m % 2 == 1});
     }
   }
 }

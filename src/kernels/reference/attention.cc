@@ -39,7 +39,8 @@ void attention(const AttentionArgs& g) {
           scores[static_cast<size_t>(j)] = score + added;
           top = std::max(top, score + added);
         }
-        float* const out = g.out + b * g.out_strides.batch + h * g.out_strides.head + i * g.out_strides.position;
+        float* const out =
+            g.out + b * g.out_strides.batch + h * g.out_strides.head + i * g.out_strides.position;
         for (int64_t d = 0; d < g.v_dim; ++d) {
           double sum = 0, total = 0;
           for (int64_t j = 0; j < length; ++j) {

@@ -5,9 +5,12 @@ namespace decant::kernels::reference {
 
 double element(const void* data, DType dtype, int64_t index) {
   switch (dtype) {
-    case DType::kFloat16: return f16_to_float(static_cast<const uint16_t*>(data)[index]);
-    case DType::kBFloat16: return bf16_to_float(static_cast<const uint16_t*>(data)[index]);
-    default: return static_cast<const float*>(data)[index];
+    case DType::kFloat16:
+      return f16_to_float(static_cast<const uint16_t*>(data)[index]);
+    case DType::kBFloat16:
+      return bf16_to_float(static_cast<const uint16_t*>(data)[index]);
+    default:
+      return static_cast<const float*>(data)[index];
   }
 }
 

@@ -13,8 +13,8 @@ double element(const void* data, DType dtype, int64_t index);
 void matmul(int64_t m, int64_t k, const float* a, int64_t lda, const MatmulPart& part);
 void attention(const AttentionArgs& args);
 void rms_norm(const RmsNormArgs& args);
-void layer_norm(int64_t rows, int64_t cols, const float* x, int64_t ldx, const float* weight, const float* bias,
-                float eps, float* y, int64_t ldy);
+void layer_norm(int64_t rows, int64_t cols, const float* x, int64_t ldx, const float* weight,
+                const float* bias, float eps, float* y, int64_t ldy);
 void softmax(int64_t rows, int64_t cols, const float* x, int64_t ldx, float* y, int64_t ldy);
 void rotary(const RotaryArgs& args);
 double unary(UnaryOp op, double x);

@@ -25,8 +25,8 @@ void rms_norm(const RmsNormArgs& g) {
   }
 }
 
-void layer_norm(int64_t rows, int64_t cols, const float* x, int64_t ldx, const float* weight, const float* bias,
-                float eps, float* y, int64_t ldy) {
+void layer_norm(int64_t rows, int64_t cols, const float* x, int64_t ldx, const float* weight,
+                const float* bias, float eps, float* y, int64_t ldy) {
   const auto n = static_cast<double>(cols);
   for (int64_t r = 0; r < rows; ++r) {
     double mean = 0, variance = 0;
@@ -46,7 +46,8 @@ void softmax(int64_t rows, int64_t cols, const float* x, int64_t ldx, float* y, 
     const double top = *std::max_element(x + r * ldx, x + r * ldx + cols);
     double total = 0;
     for (int64_t c = 0; c < cols; ++c) total += std::exp(x[r * ldx + c] - top);
-    for (int64_t c = 0; c < cols; ++c) y[r * ldy + c] = static_cast<float>(std::exp(x[r * ldx + c] - top) / total);
+    for (int64_t c = 0; c < cols; ++c)
+      y[r * ldy + c] = static_cast<float>(std::exp(x[r * ldx + c] - top) / total);
   }
 }
 
@@ -54,10 +55,12 @@ void rotary(const RotaryArgs& g) {
   const int64_t half = g.rotary_dim / 2;
   for (int64_t b = 0; b < g.batch; ++b) {
     for (int64_t s = 0; s < g.seq; ++s) {
-      const int64_t row = g.positions ? g.positions[b * g.positions_batch_stride + s] : b * g.table_batch_rows + s;
+      const int64_t row =
+          g.positions ? g.positions[b * g.positions_batch_stride + s] : b * g.table_batch_rows + s;
       for (int64_t h = 0; h < g.heads; ++h) {
         const float* const x = g.x + b * g.x_strides.batch + h * g.x_strides.head + s * g.x_strides.position;
-        float* const out = g.out + b * g.out_strides.batch + h * g.out_strides.head + s * g.out_strides.position;
+        float* const out =
+            g.out + b * g.out_strides.batch + h * g.out_strides.head + s * g.out_strides.position;
         for (int64_t c = 0; c < half; ++c) {
           const int64_t first = g.interleaved ? 2 * c : c, second = g.interleaved ? 2 * c + 1 : c + half;
           const double cos = g.cos[row * g.table_row_stride + c], sin = g.sin[row * g.table_row_stride + c];

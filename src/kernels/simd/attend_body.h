@@ -135,8 +135,8 @@ inline void score_keys(int64_t n, int64_t dim, const float* q, const T* k, int64
 
 /// acc[r] = acc[r] * factor[r] + sum over j of p[r][j] v[j], R rows by V vectors of channels.
 template <int R, int V, typename T>
-inline void add_values(int64_t n, const float* p, int64_t ldp, const float* factor, const T* v, int64_t v_stride, float* acc,
-                       int64_t ld_acc) {
+inline void add_values(int64_t n, const float* p, int64_t ldp, const float* factor, const T* v,
+                       int64_t v_stride, float* acc, int64_t ld_acc) {
   VF a[R][V];
 #pragma GCC unroll 4
   for (int r = 0; r < R; ++r) {
@@ -162,8 +162,8 @@ inline void add_values(int64_t n, const float* p, int64_t ldp, const float* fact
 }
 
 template <int R, typename T>
-inline void add_values(int64_t n, int64_t dim, const float* p, int64_t ldp, const float* factor, const T* v, int64_t v_stride,
-                       float* acc) {
+inline void add_values(int64_t n, int64_t dim, const float* p, int64_t ldp, const float* factor, const T* v,
+                       int64_t v_stride, float* acc) {
   int64_t d = 0;
   for (; d + kValueVecs * kLanes <= dim; d += kValueVecs * kLanes) {
     add_values<R, kValueVecs>(n, p, ldp, factor, v + d, v_stride, acc + d, dim);
@@ -185,10 +185,14 @@ inline void for_rows(int64_t rows, F f) {
   int64_t r = 0;
   for (; r + kQueryRows <= rows; r += kQueryRows) f.template operator()<kQueryRows>(r);
   switch (rows - r) {
-    case 1: return f.template operator()<1>(r);
-    case 2: return f.template operator()<2>(r);
-    case 3: return f.template operator()<3>(r);
-    default: return;
+    case 1:
+      return f.template operator()<1>(r);
+    case 2:
+      return f.template operator()<2>(r);
+    case 3:
+      return f.template operator()<3>(r);
+    default:
+      return;
   }
 }
 
@@ -212,7 +216,8 @@ void attend(const AttendArgs& g) {
       const int64_t keys = n - j < kLanes ? n - j : kLanes;
       // The values of the same positions are needed next.
       for (int64_t i = j; i < j + keys; ++i) {
-        for (int64_t d = 0; d < g.v_dim; d += 64 / static_cast<int64_t>(sizeof(T))) prefetch(v + i * g.v_stride + d);
+        for (int64_t d = 0; d < g.v_dim; d += 64 / static_cast<int64_t>(sizeof(T)))
+          prefetch(v + i * g.v_stride + d);
       }
       for_rows(g.rows, [&]<int R>(int64_t r) {
         score_keys<R>(keys, g.qk_dim, g.q + r * g.qk_dim, k + j * g.k_stride, g.k_stride, partial,
@@ -235,7 +240,8 @@ void attend(const AttendArgs& g) {
       factors[r] = softmax_step(step);
     }
     for_rows(g.rows, [&]<int R>(int64_t r) {
-      add_values<R>(n, g.v_dim, scores + r * kAttendChunk, kAttendChunk, factors + r, v, g.v_stride, g.acc + r * g.v_dim);
+      add_values<R>(n, g.v_dim, scores + r * kAttendChunk, kAttendChunk, factors + r, v, g.v_stride,
+                    g.acc + r * g.v_dim);
     });
   }
 }

@@ -6,15 +6,15 @@
 namespace decant::kernels::DECANT_ISA {
 
 inline constexpr int kTileCols = 2 * kLanes;
-inline constexpr int kStreamRows = 8;         // rows of B read side by side
+inline constexpr int kStreamRows = 8;          // rows of B read side by side
 inline constexpr int64_t kFarPrefetch = 1024;  // bytes
 inline constexpr int64_t kPackAhead = 24;      // rows of B
 
 /// Adds rows [0, R) of B, weighted by a column block of A, to C. `from` is what C starts from: 0 as it is, 1
 /// bias or zero, 2 bias + C.
 template <int R, typename T>
-inline void stream_rows(int64_t m, int64_t n, const float* a, int64_t lda, const T* b, int64_t ldb, const T* next,
-                        const float* bias, int from, float* c, int64_t ldc) {
+inline void stream_rows(int64_t m, int64_t n, const float* a, int64_t lda, const T* b, int64_t ldb,
+                        const T* next, const float* bias, int from, float* c, int64_t ldc) {
   const int64_t whole = full(n, kLanes), tail = n - whole;
   if (m == 1) {
     VF w[R];
@@ -81,7 +81,8 @@ void gemv_kn(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const
   int from = accumulate ? 2 : 1;
   if (k == 0) {
     for (int64_t i = 0; i < m; ++i) {
-      for (int64_t j = 0; j < n; ++j) c[i * ldc + j] = (accumulate ? c[i * ldc + j] : 0.0f) + (bias ? bias[j] : 0.0f);
+      for (int64_t j = 0; j < n; ++j)
+        c[i * ldc + j] = (accumulate ? c[i * ldc + j] : 0.0f) + (bias ? bias[j] : 0.0f);
     }
   }
   // Narrow slabs start anew in every row: fetch the next rows. Wide ones are eight long streams: fetch
@@ -104,8 +105,8 @@ void gemv_kn(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const
 }
 
 template <int N, int M, typename T>
-inline void dot_block(int64_t k, const float* a, int64_t lda, const T* b, int64_t ldb, const float* bias, bool accumulate,
-                      float* c, int64_t ldc) {
+inline void dot_block(int64_t k, const float* a, int64_t lda, const T* b, int64_t ldb, const float* bias,
+                      bool accumulate, float* c, int64_t ldc) {
   VF acc[N][M];
 #pragma GCC unroll 8
   for (int i = 0; i < N; ++i) {
@@ -147,8 +148,8 @@ inline void dot_block(int64_t k, const float* a, int64_t lda, const T* b, int64_
 }
 
 template <int N, typename T>
-inline void dot_rows(int64_t m, int64_t k, const float* a, int64_t lda, const T* b, int64_t ldb, const float* bias,
-                     bool accumulate, float* c, int64_t ldc) {
+inline void dot_rows(int64_t m, int64_t k, const float* a, int64_t lda, const T* b, int64_t ldb,
+                     const float* bias, bool accumulate, float* c, int64_t ldc) {
   int64_t j = 0;
   for (; j + kDotCols <= m; j += kDotCols) {
     dot_block<N, kDotCols>(k, a + j * lda, lda, b, ldb, bias, accumulate, c + j * ldc, ldc);
@@ -169,7 +170,8 @@ void gemv_nk(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const
   for (; i + kDotRows <= n; i += kDotRows) {
     dot_rows<kDotRows>(m, k, a, lda, b + i * ldb, ldb, bias ? bias + i : nullptr, accumulate, c + i, ldc);
   }
-  for (; i < n; ++i) dot_rows<1>(m, k, a, lda, b + i * ldb, ldb, bias ? bias + i : nullptr, accumulate, c + i, ldc);
+  for (; i < n; ++i)
+    dot_rows<1>(m, k, a, lda, b + i * ldb, ldb, bias ? bias + i : nullptr, accumulate, c + i, ldc);
 }
 
 /// Writes [k][stride] from `lines` rows of a [lines, k] matrix, `stride` being a multiple of the lanes;
@@ -222,7 +224,8 @@ void pack_b_kn(int64_t k, int64_t n, const void* weights, int64_t ldb, float* pa
 }
 
 template <int M>
-void tile(int64_t k, const float* a, const float* b, float* c, int64_t ldc, const float* bias, bool accumulate) {
+void tile(int64_t k, const float* a, const float* b, float* c, int64_t ldc, const float* bias,
+          bool accumulate) {
   VF acc[M][2];
 #pragma GCC unroll 16
   for (int i = 0; i < M; ++i) acc[i][0] = acc[i][1] = zero();

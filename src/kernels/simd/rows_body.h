@@ -30,8 +30,8 @@ inline float reduce(int64_t n, F f) {
 
 inline VF load_up_to(const float* p, int64_t n) { return n >= kLanes ? load(p) : load_n(p, n); }
 
-inline void rms_norm_row(const float* x, const float* residual, float* sum_out, const float* weight, float eps, float* y,
-                         int64_t n) {
+inline void rms_norm_row(const float* x, const float* residual, float* sum_out, const float* weight,
+                         float eps, float* y, int64_t n) {
   const float* h = x;
   float squares;
   if (residual != nullptr) {
@@ -60,9 +60,11 @@ inline void rms_norm_row(const float* x, const float* residual, float* sum_out, 
   }
 }
 
-inline void layer_norm_row(const float* x, const float* weight, const float* bias, float eps, float* y, int64_t n) {
-  const float mean = reduce(n, [&](VF acc, int64_t i, int64_t left) { return acc + load_up_to(x + i, left); }) /
-                     static_cast<float>(n);
+inline void layer_norm_row(const float* x, const float* weight, const float* bias, float eps, float* y,
+                           int64_t n) {
+  const float mean =
+      reduce(n, [&](VF acc, int64_t i, int64_t left) { return acc + load_up_to(x + i, left); }) /
+      static_cast<float>(n);
   const VF m = set1(mean);
   float squares = reduce(full(n, kLanes), [&](VF acc, int64_t i, int64_t) {
     const VF v = load(x + i) - m;
@@ -93,7 +95,8 @@ inline void softmax_row(const float* x, float* y, int64_t n) {
   const float top = max_value(x, n);
   const VF t = set1(top);
   map(n, y, [&](auto at) { return exp(at(x) - t); });
-  const float total = reduce(n, [&](VF acc, int64_t i, int64_t left) { return acc + load_up_to(y + i, left); });
+  const float total =
+      reduce(n, [&](VF acc, int64_t i, int64_t left) { return acc + load_up_to(y + i, left); });
   const VF r = set1(1.0f / total);
   map(n, y, [&](auto at) { return at(y) * r; });
 }
@@ -123,26 +126,64 @@ inline void rotary_interleaved(const float* x, const float* cos, const float* si
   }
 }
 
-struct Sigmoid { static VF of(VF x) { return sigmoid(x); } };
-struct Silu { static VF of(VF x) { return x / (set1(1.0f) + exp(zero() - x)); } };
-struct Tanh { static VF of(VF x) { return tanh(x); } };
-struct Exp { static VF of(VF x) { return exp(x); } };
-struct GeluErf { static VF of(VF x) { return gelu_erf(x); } };
-struct GeluTanh { static VF of(VF x) { return gelu_tanh(x); } };
-struct Erf { static VF of(VF x) { return erf(x); } };
-struct Relu { static VF of(VF x) { return max(zero(), x); } };
-struct Neg { static VF of(VF x) { return zero() - x; } };
-struct Abs { static VF of(VF x) { return abs(x); } };
-struct Sqrt { static VF of(VF x) { return sqrt(x); } };
-struct Reciprocal { static VF of(VF x) { return set1(1.0f) / x; } };
-struct Square { static VF of(VF x) { return x * x; } };
+struct Sigmoid {
+  static VF of(VF x) { return sigmoid(x); }
+};
+struct Silu {
+  static VF of(VF x) { return x / (set1(1.0f) + exp(zero() - x)); }
+};
+struct Tanh {
+  static VF of(VF x) { return tanh(x); }
+};
+struct Exp {
+  static VF of(VF x) { return exp(x); }
+};
+struct GeluErf {
+  static VF of(VF x) { return gelu_erf(x); }
+};
+struct GeluTanh {
+  static VF of(VF x) { return gelu_tanh(x); }
+};
+struct Erf {
+  static VF of(VF x) { return erf(x); }
+};
+struct Relu {
+  static VF of(VF x) { return max(zero(), x); }
+};
+struct Neg {
+  static VF of(VF x) { return zero() - x; }
+};
+struct Abs {
+  static VF of(VF x) { return abs(x); }
+};
+struct Sqrt {
+  static VF of(VF x) { return sqrt(x); }
+};
+struct Reciprocal {
+  static VF of(VF x) { return set1(1.0f) / x; }
+};
+struct Square {
+  static VF of(VF x) { return x * x; }
+};
 
-struct Add { static VF of(VF a, VF b) { return a + b; } };
-struct Sub { static VF of(VF a, VF b) { return a - b; } };
-struct Mul { static VF of(VF a, VF b) { return a * b; } };
-struct Div { static VF of(VF a, VF b) { return a / b; } };
-struct Min { static VF of(VF a, VF b) { return min(a, b); } };
-struct Max { static VF of(VF a, VF b) { return max(a, b); } };
+struct Add {
+  static VF of(VF a, VF b) { return a + b; }
+};
+struct Sub {
+  static VF of(VF a, VF b) { return a - b; }
+};
+struct Mul {
+  static VF of(VF a, VF b) { return a * b; }
+};
+struct Div {
+  static VF of(VF a, VF b) { return a / b; }
+};
+struct Min {
+  static VF of(VF a, VF b) { return min(a, b); }
+};
+struct Max {
+  static VF of(VF a, VF b) { return max(a, b); }
+};
 
 template <typename Op>
 void unary(const float* x, float* y, int64_t n) {
@@ -191,7 +232,9 @@ inline void fill_unary(KernelTable& t) {
 template <typename... Op>
 inline void fill_binary(KernelTable& t) {
   int i = 0;
-  ((t.binary[i] = binary<Op>, t.binary_scalar[i] = binary_scalar<Op>, t.scalar_binary[i] = scalar_binary<Op>, ++i), ...);
+  ((t.binary[i] = binary<Op>, t.binary_scalar[i] = binary_scalar<Op>, t.scalar_binary[i] = scalar_binary<Op>,
+    ++i),
+   ...);
 }
 
 inline void fill_rows(KernelTable& t) {

@@ -2,7 +2,7 @@
 
 // Included after a vector header: everything that is written once and built for each instruction set.
 #include "kernels/simd/math.h"
-//
+
 #include "kernels/simd/attend_body.h"
 #include "kernels/simd/matmul_body.h"
 #include "kernels/simd/rows_body.h"

@@ -10,14 +10,16 @@ namespace decant::kernels::DECANT_ISA {
 using VF = __m256;
 using Mask = __m256;  // all bits of a lane set: true
 inline constexpr int kLanes = 8;
-inline constexpr int kTileRows = 6;  // 6 x 2 accumulators, two vectors of B and a broadcast: 15 of 16 registers
+inline constexpr int kTileRows =
+    6;  // 6 x 2 accumulators, two vectors of B and a broadcast: 15 of 16 registers
 inline constexpr int kAStride = 8;
 inline constexpr int kDotRows = 4;
 inline constexpr int kDotCols = 2;
 inline constexpr int kValueVecs = 2;
 
 inline __m256i first(int64_t n) {
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)),
+                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
 inline VF zero() { return _mm256_setzero_ps(); }
@@ -39,7 +41,9 @@ inline void store16_n(T* p, __m128i v, int64_t n) {
   _mm_store_si128(reinterpret_cast<__m128i*>(t), v);
   for (int64_t i = 0; i < n; ++i) p[i] = t[i];
 }
-inline VF widen(__m128i bf16) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bf16), 16)); }
+inline VF widen(__m128i bf16) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bf16), 16));
+}
 inline __m128i narrow(VF v) {
   const __m256i bits = _mm256_castps_si256(v);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
@@ -55,7 +59,9 @@ inline VF load_n(const F16* p, int64_t n) { return _mm256_cvtph_ps(load16_n(p, n
 inline void store(F16* p, VF v) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
 }
-inline void store_n(F16* p, VF v, int64_t n) { store16_n(p, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT), n); }
+inline void store_n(F16* p, VF v, int64_t n) {
+  store16_n(p, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT), n);
+}
 inline VF load(const Bf16* p) { return widen(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
 inline VF load_n(const Bf16* p, int64_t n) { return widen(load16_n(p, n)); }
 inline void store(Bf16* p, VF v) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), narrow(v)); }
@@ -97,7 +103,8 @@ inline float max_of(VF v) {
 inline VF sum_each(const VF (&r)[8]) {
   __m256 a[4], b[2];
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) a[i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]) + _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
+  for (int i = 0; i < 4; ++i)
+    a[i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]) + _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
 #pragma GCC unroll 2
   for (int i = 0; i < 2; ++i) {
     b[i] = _mm256_shuffle_ps(a[2 * i], a[2 * i + 1], 0x44) + _mm256_shuffle_ps(a[2 * i], a[2 * i + 1], 0xee);

@@ -10,10 +10,11 @@ namespace decant::kernels::DECANT_ISA {
 using VF = __m512;
 using Mask = __mmask16;
 inline constexpr int kLanes = 16;
-inline constexpr int kTileRows = 14;  // 14 x 2 accumulators, two vectors of B and a broadcast: 31 of 32 registers
+inline constexpr int kTileRows =
+    14;  // 14 x 2 accumulators, two vectors of B and a broadcast: 31 of 32 registers
 inline constexpr int kAStride = 16;
-inline constexpr int kDotRows = 4;   // rows of B in a transposed product
-inline constexpr int kDotCols = 4;   // rows of A beside them: 16 accumulators
+inline constexpr int kDotRows = 4;    // rows of B in a transposed product
+inline constexpr int kDotCols = 4;    // rows of A beside them: 16 accumulators
 inline constexpr int kValueVecs = 4;  // vectors of the values in attention, by 4 rows: 16 accumulators
 
 inline __mmask16 first(int64_t n) { return static_cast<__mmask16>((1u << n) - 1u); }
@@ -25,7 +26,9 @@ inline VF load_n(const float* p, int64_t n) { return _mm512_maskz_loadu_ps(first
 inline void store(float* p, VF v) { _mm512_storeu_ps(p, v); }
 inline void store_n(float* p, VF v, int64_t n) { _mm512_mask_storeu_ps(p, first(n), v); }
 
-inline VF load(const F16* p) { return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
+inline VF load(const F16* p) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
 inline VF load_n(const F16* p, int64_t n) { return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(first(n), p)); }
 inline void store(F16* p, VF v) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
@@ -34,7 +37,9 @@ inline void store_n(F16* p, VF v, int64_t n) {
   _mm256_mask_storeu_epi16(p, first(n), _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
 }
 
-inline VF widen(__m256i bf16) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bf16), 16)); }
+inline VF widen(__m256i bf16) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bf16), 16));
+}
 inline __m256i narrow(VF v) {
   const __m512i bits = _mm512_castps_si512(v);
   const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
@@ -70,7 +75,8 @@ inline float max_of(VF v) { return _mm512_reduce_max_ps(v); }
 inline VF sum_each(const VF (&r)[16]) {
   __m512 a[8], b[4], c[2];
 #pragma GCC unroll 8
-  for (int i = 0; i < 8; ++i) a[i] = _mm512_unpacklo_ps(r[2 * i], r[2 * i + 1]) + _mm512_unpackhi_ps(r[2 * i], r[2 * i + 1]);
+  for (int i = 0; i < 8; ++i)
+    a[i] = _mm512_unpacklo_ps(r[2 * i], r[2 * i + 1]) + _mm512_unpackhi_ps(r[2 * i], r[2 * i + 1]);
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
     const __m512d lo = _mm512_castps_pd(a[2 * i]), hi = _mm512_castps_pd(a[2 * i + 1]);
@@ -78,7 +84,8 @@ inline VF sum_each(const VF (&r)[16]) {
   }
 #pragma GCC unroll 2
   for (int i = 0; i < 2; ++i) {
-    c[i] = _mm512_shuffle_f32x4(b[2 * i], b[2 * i + 1], 0x88) + _mm512_shuffle_f32x4(b[2 * i], b[2 * i + 1], 0xdd);
+    c[i] = _mm512_shuffle_f32x4(b[2 * i], b[2 * i + 1], 0x88) +
+           _mm512_shuffle_f32x4(b[2 * i], b[2 * i + 1], 0xdd);
   }
   return _mm512_shuffle_f32x4(c[0], c[1], 0x88) + _mm512_shuffle_f32x4(c[0], c[1], 0xdd);
 }

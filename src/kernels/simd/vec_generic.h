@@ -96,7 +96,8 @@ inline VF sqrt(VF a) {
 inline constexpr int kSignBit = -0x7fffffff - 1;
 inline VF abs(VF a) { return reinterpret_cast<VF>(reinterpret_cast<VI>(a) & ~kSignBit); }
 inline VF copysign(VF magnitude, VF sign) {
-  return reinterpret_cast<VF>((reinterpret_cast<VI>(magnitude) & ~kSignBit) | (reinterpret_cast<VI>(sign) & kSignBit));
+  return reinterpret_cast<VF>((reinterpret_cast<VI>(magnitude) & ~kSignBit) |
+                              (reinterpret_cast<VI>(sign) & kSignBit));
 }
 /// For |a| < 2^22.
 inline VF round(VF a) {
@@ -117,8 +118,10 @@ inline void prefetch(const void* p) { __builtin_prefetch(p); }
 
 /// 4 x 4 transpose in place.
 inline void transpose(VF (&r)[4]) {
-  const VF a = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5), b = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
-  const VF c = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5), d = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
+  const VF a = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5),
+           b = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
+  const VF c = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5),
+           d = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
   r[0] = __builtin_shufflevector(a, c, 0, 1, 4, 5);
   r[1] = __builtin_shufflevector(a, c, 2, 3, 6, 7);
   r[2] = __builtin_shufflevector(b, d, 0, 1, 4, 5);

@@ -1,6 +1,7 @@
 #define DECANT_ISA avx2
 
 #include "kernels/simd/vec_avx2.h"
+
 #include "kernels/simd/table_body.h"
 
 namespace decant::kernels {

@@ -1,6 +1,7 @@
 #define DECANT_ISA avx512
 
 #include "kernels/simd/vec_avx512.h"
+
 #include "kernels/simd/table_body.h"
 
 namespace decant::kernels {

@@ -1,6 +1,7 @@
 #define DECANT_ISA baseline
 
 #include "kernels/simd/vec_generic.h"
+
 #include "kernels/simd/table_body.h"
 
 namespace decant::kernels {

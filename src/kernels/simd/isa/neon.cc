@@ -1,6 +1,7 @@
 #define DECANT_ISA neon
 
 #include "kernels/simd/vec_neon.h"
+
 #include "kernels/simd/table_body.h"
 
 namespace decant::kernels {
