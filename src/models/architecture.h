@@ -19,7 +19,7 @@ namespace decant::models {
 struct CaptureOptions {
   DType dtype = DType::kFloat32;  ///< of weights, activations, caches and logits: float32, float16 or bfloat16
   CacheForm cache = CacheForm::kDynamic;
-  std::optional<int64_t> max_cache_len;  ///< static cache only; absent: the symbol max_cache_len
+  std::optional<int64_t> max_cache_len = {};  ///< static cache only; absent: the symbol max_cache_len
 };
 
 /// One model family: how its checkpoint becomes a graph.
@@ -38,7 +38,7 @@ struct Architecture {
 /// The known model types, sorted.
 std::vector<std::string_view> model_types();
 
-/// The graph of the model that `config` describes, typed, with weights from `source`, which must outlive nothing: the
+/// The graph of the model that `config` describes, typed, with weights from `source`, which may go afterwards: the
 /// constants keep what they need. Inputs and outputs are those of Decoder. Errors: kUnsupported for a model_type
 /// without an architecture (lists the known ones) or a setting it lacks; kInvalidModel for impossible settings, and
 /// for tensors that are missing, misshapen or unused (lists the names).

@@ -1,34 +1,9 @@
 #include "models/builder.h"
 
-#include <cstring>
-
+#include "ir/ops/elements.h"
 #include "ir/tensor.h"
 
 namespace decant::models {
-namespace {
-
-/// ONNX's numbers of element types, as Cast takes them.
-int64_t onnx_type(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat32: return 1;
-    case DType::kUInt8: return 2;
-    case DType::kInt8: return 3;
-    case DType::kUInt16: return 4;
-    case DType::kInt16: return 5;
-    case DType::kInt32: return 6;
-    case DType::kInt64: return 7;
-    case DType::kBool: return 9;
-    case DType::kFloat16: return 10;
-    case DType::kFloat64: return 11;
-    case DType::kUInt32: return 12;
-    case DType::kUInt64: return 13;
-    case DType::kBFloat16: return 16;
-    case DType::kUndefined: break;
-  }
-  return 0;
-}
-
-}  // namespace
 
 Builder::Builder(WeightReader& weights, DType dtype)
     : weights_(weights), dtype_(dtype), graph_(std::make_unique<ir::Graph>()) {}
@@ -75,7 +50,7 @@ ir::Value* Builder::floats(const std::vector<float>& values) {
                                              std::move(owner)));
 }
 
-ir::Value* Builder::cast(ir::Value* x, DType dtype) { return op("Cast", {x}, {{"to", onnx_type(dtype)}}); }
+ir::Value* Builder::cast(ir::Value* x, DType dtype) { return op("Cast", {x}, {{"to", ir::onnx_code(dtype)}}); }
 
 ir::Value* Builder::size(ir::Value* x, int64_t axis) {
   return op("Gather", {op("Shape", {x}), int_scalar(axis)}, {{"axis", int64_t{0}}});

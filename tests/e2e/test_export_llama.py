@@ -92,6 +92,8 @@ def batches(prompt, vocab_size):
 def compare(model, session, cache, prompt, tolerance, capacity=64):
     config = model.config
     for rows, steps in batches(prompt, config.vocab_size):
+        # Eager's dynamic rope keeps the frequencies of the longest text that the module has seen.
+        model.model.rotary_emb = type(model.model.rotary_emb)(config)
         ids, mask, positions = helpers.left_padded(rows)
         exported = Exported(session, len(rows), config, cache, capacity)
         eager_cache, seen = None, np.zeros((len(rows), 0), np.int64)
