@@ -195,6 +195,22 @@ def test_folder_is_what_transformers_reads(decant, tmp_path):
     assert len(table) == 1  # the tied table is stored once
 
 
+def test_transformers_runs_the_export(decant, tmp_path):
+    exporters = pytest.importorskip("transformers.exporters")
+    model = tiny()
+    folder = export(helpers.save_checkpoint(model, tmp_path / "checkpoint"), tmp_path / "out", "static")
+    ids, buffer = torch.from_numpy(helpers.random_ids(1, 1, 6)), (1, 2, 16, model.config.head_dim)
+    mask = (torch.arange(16)[None] < 6).long()
+    past = {str(i): {"key": torch.zeros(buffer), "value": torch.zeros(buffer)} for i in range(2)}
+    outputs = exporters.ExportedModel.from_pretrained(folder)(
+        input_ids=ids, attention_mask=mask, position_ids=torch.arange(6)[None], cache_length=torch.tensor(0),
+        past_key_values=past,
+    )
+    with torch.no_grad():
+        assert (outputs["logits"] - model(ids).logits).abs().max() < 1e-4
+    assert tuple(outputs["present"]["1"]["value"].shape) == buffer
+
+
 def edit_config(checkpoint, **changes):
     path = checkpoint / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
