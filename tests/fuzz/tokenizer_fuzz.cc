@@ -1,5 +1,5 @@
-// A tokenizer.json, a zero byte, a text: loads the one, encodes the other, decodes the ids. Input without a zero byte
-// is taken as a text for a fixed tokenizer.
+// A tokenizer.json, a zero byte, a text: loads the one, encodes the other, decodes the ids. Input without a
+// zero byte is taken as a text for a fixed tokenizer.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -13,7 +13,8 @@ using decant::text::DecodeStream;
 using decant::text::EncodeOptions;
 using decant::text::Tokenizer;
 
-constexpr std::string_view kFixed = R"({"added_tokens":[{"id":9,"content":"ab","lstrip":true,"normalized":true,
+constexpr std::string_view kFixed =
+    R"({"added_tokens":[{"id":9,"content":"ab","lstrip":true,"normalized":true,
   "special":true}],"normalizer":{"type":"Sequence","normalizers":[{"type":"NFKC"},{"type":"Lowercase"}]},
   "pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":true},
   {"type":"ByteLevel","add_prefix_space":true,"use_regex":true}]},

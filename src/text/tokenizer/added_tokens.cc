@@ -23,7 +23,9 @@ bool has_class(std::string_view text, size_t at, uint8_t wanted) {
 }  // namespace
 
 void AddedTokenMatcher::add(std::string_view content, const AddedToken& token) {
-  if (content.empty() || content.size() > 2 * kMaxContent || node_token_.size() + content.size() > kMaxTrieNodes) return;
+  if (content.empty() || content.size() > 2 * kMaxContent ||
+      node_token_.size() + content.size() > kMaxTrieNodes)
+    return;
   uint32_t node = 0;
   for (const char c : content) {
     const auto next = static_cast<uint32_t>(node_token_.size());
@@ -67,7 +69,8 @@ void AddedTokenMatcher::split(std::string_view text, bool special_as_text, std::
       if (word_before || word_after) continue;
     }
     if (token.lstrip) {
-      while (begin > done && has_class(text, previous_start(text, begin), kSpace)) begin = previous_start(text, begin);
+      while (begin > done && has_class(text, previous_start(text, begin), kSpace))
+        begin = previous_start(text, begin);
     }
     if (token.rstrip) {
       while (end < text.size() && has_class(text, end, kSpace)) end += utf8_length(text[end]);
@@ -89,7 +92,8 @@ Result<AddedTokens> AddedTokens::create(std::vector<AddedToken> tokens, const Vo
   for (AddedToken& token : tokens) {
     if (token.content.empty() || !seen.insert(token.content).second) continue;
     if (token.content.size() > kMaxContent) {
-      return unsupported(fmt::format("added token of {} bytes (at most {} are accepted)", token.content.size(), kMaxContent));
+      return unsupported(fmt::format("added token of {} bytes (at most {} are accepted)",
+                                     token.content.size(), kMaxContent));
     }
     const int32_t known = vocabulary.find(token.content);
     token.id = known != kNoToken ? known : static_cast<int32_t>(next_id++);
@@ -103,7 +107,8 @@ Result<AddedTokens> AddedTokens::create(std::vector<AddedToken> tokens, const Vo
     (token.normalized ? added.normalized_ : added.raw_).add(content.text, token);
     decoded.emplace_back(token, std::move(content.text));
   }
-  std::stable_sort(decoded.begin(), decoded.end(), [](const auto& a, const auto& b) { return a.first.id < b.first.id; });
+  std::stable_sort(decoded.begin(), decoded.end(),
+                   [](const auto& a, const auto& b) { return a.first.id < b.first.id; });
   added.tokens_.clear();
   for (auto& [token, text] : decoded) {
     added.tokens_.push_back(std::move(token));
@@ -122,8 +127,9 @@ const AddedToken* AddedTokens::find_id(int32_t id) const {
 }
 
 const AddedToken* AddedTokens::find(std::string_view content) const {
-  const auto it = std::lower_bound(by_content_.begin(), by_content_.end(), content,
-                                   [&](uint32_t i, std::string_view wanted) { return tokens_[i].content < wanted; });
+  const auto it =
+      std::lower_bound(by_content_.begin(), by_content_.end(), content,
+                       [&](uint32_t i, std::string_view wanted) { return tokens_[i].content < wanted; });
   return it != by_content_.end() && tokens_[*it].content == content ? &tokens_[*it] : nullptr;
 }
 

@@ -23,12 +23,13 @@ class AddedTokenMatcher {
     int32_t id = kNoToken;  ///< kNoToken: text between added tokens
   };
 
-  /// `content` is what to look for: the token's own text, or its normalized form. The first token added wins a tie.
+  /// `content` is what to look for: the token's own text, or its normalized form. The first token added wins
+  /// a tie.
   void add(std::string_view content, const AddedToken& token);
   bool empty() const { return tokens_.empty(); }
 
-  /// Appends parts that cover `text` from end to end, or nothing when it is empty. With `special_as_text`, special
-  /// tokens are not looked for.
+  /// Appends parts that cover `text` from end to end, or nothing when it is empty. With `special_as_text`,
+  /// special tokens are not looked for.
   void split(std::string_view text, bool special_as_text, std::vector<Found>& out) const;
 
  private:
@@ -45,8 +46,8 @@ class AddedTokenMatcher {
   static constexpr uint32_t kNone = ~uint32_t{0};
 };
 
-/// All added tokens of a tokenizer, with their ids settled the way `tokenizers` does: a token that the vocabulary has
-/// keeps that id, another gets the next free one whatever the file says.
+/// All added tokens of a tokenizer, with their ids settled the way `tokenizers` does: a token that the
+/// vocabulary has keeps that id, another gets the next free one whatever the file says.
 class AddedTokens {
  public:
   static Result<AddedTokens> create(std::vector<AddedToken> tokens, const Vocabulary& vocabulary,
@@ -61,10 +62,12 @@ class AddedTokens {
   const AddedToken* find(std::string_view content) const;
   /// What the token becomes in decoded text: its normalized form where it is looked for in normalized text.
   /// Precondition: `token` is an element of all().
-  std::string_view decoded(const AddedToken& token) const { return decoded_[static_cast<size_t>(&token - tokens_.data())]; }
+  std::string_view decoded(const AddedToken& token) const {
+    return decoded_[static_cast<size_t>(&token - tokens_.data())];
+  }
 
  private:
-  std::vector<AddedToken> tokens_;  // sorted by id
+  std::vector<AddedToken> tokens_;    // sorted by id
   std::vector<std::string> decoded_;  // as tokens_
   std::vector<uint32_t> by_content_;
   AddedTokenMatcher raw_;

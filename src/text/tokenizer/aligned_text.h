@@ -27,9 +27,9 @@ struct Span {
   uint32_t end = 0;
 };
 
-/// A text on its way from the input to the model, which may remember for each byte the code points of the input that
-/// it comes from. The spans follow the conventions of Hugging Face `tokenizers`: a replaced character keeps the span
-/// of the first one it replaces, an inserted one shares the span of its predecessor.
+/// A text on its way from the input to the model, which may remember for each byte the code points of the
+/// input that it comes from. The spans follow the conventions of Hugging Face `tokenizers`: a replaced
+/// character keeps the span of the first one it replaces, an inserted one shares the span of its predecessor.
 struct AlignedText {
   std::string text;
   std::vector<Span> spans;  ///< one a byte, or empty when nobody asked for offsets

@@ -24,7 +24,8 @@ void BpeScratch::release_large() {
   if (spelled_.capacity() > kKept) spelled_ = {};
 }
 
-Result<BpeModel> BpeModel::create(Vocabulary vocabulary, const std::vector<MergeText>& merges, Options options) {
+Result<BpeModel> BpeModel::create(Vocabulary vocabulary, const std::vector<MergeText>& merges,
+                                  Options options) {
   BpeModel m;
   m.vocabulary_ = std::move(vocabulary);
   m.options_ = std::move(options);
@@ -39,14 +40,17 @@ Result<BpeModel> BpeModel::create(Vocabulary vocabulary, const std::vector<Merge
     const int32_t a = v.find(left);
     const int32_t b = v.find(right);
     if (right.size() < prefix.size()) {
-      return invalid_model(fmt::format("merge {} ('{}' '{}') lacks the continuing prefix '{}'", rank, left, right, prefix));
+      return invalid_model(
+          fmt::format("merge {} ('{}' '{}') lacks the continuing prefix '{}'", rank, left, right, prefix));
     }
     joined.assign(left).append(right.substr(prefix.size()));
     const int32_t merged = v.find(joined);
     if (a == kNoToken || b == kNoToken || merged == kNoToken) {
-      const std::string_view missing = a == kNoToken ? left : b == kNoToken ? right : std::string_view(joined);
-      return invalid_model(fmt::format("merge {} ('{}' '{}') needs token '{}', which the vocabulary lacks", rank, left,
-                                       right, missing));
+      const std::string_view missing = a == kNoToken   ? left
+                                       : b == kNoToken ? right
+                                                       : std::string_view(joined);
+      return invalid_model(fmt::format("merge {} ('{}' '{}') needs token '{}', which the vocabulary lacks",
+                                       rank, left, right, missing));
     }
     m.ranks_.insert(static_cast<uint32_t>(a), static_cast<uint32_t>(b), 0) = static_cast<uint32_t>(rank);
     m.merges_.push_back({a, b, merged});
@@ -75,7 +79,8 @@ void BpeModel::set_on_bytes(bool on_bytes) {
 }
 
 bool BpeModel::can_work_on_bytes() const {
-  return !options_.byte_fallback && options_.continuing_subword_prefix.empty() && options_.end_of_word_suffix.empty();
+  return !options_.byte_fallback && options_.continuing_subword_prefix.empty() &&
+         options_.end_of_word_suffix.empty();
 }
 
 void BpeModel::find_boundaries() {
@@ -84,7 +89,8 @@ void BpeModel::find_boundaries() {
   if (!cuts_words_) return;
   for (const Merge& m : merges_) {
     const std::string_view token = vocabulary_.token(m.merged);
-    for (size_t at = token.find(kBoundary, 1); at != std::string_view::npos; at = token.find(kBoundary, at + 1)) {
+    for (size_t at = token.find(kBoundary, 1); at != std::string_view::npos;
+         at = token.find(kBoundary, at + 1)) {
       const size_t before = previous_start(token, at);
       size_t n = 0;
       const char32_t c = decode_valid(token.data() + before, n);
@@ -142,7 +148,9 @@ void BpeModel::symbols_of_text(std::string_view word, BpeScratch& scratch) const
     const bool prefixed = i > 0 && !prefix.empty();
     const bool suffixed = i + n >= word.size() && !suffix.empty();
     if (prefixed || suffixed) {
-      scratch.spelled_.assign(prefixed ? prefix : std::string()).append(symbol).append(suffixed ? suffix : std::string());
+      scratch.spelled_.assign(prefixed ? prefix : std::string())
+          .append(symbol)
+          .append(suffixed ? suffix : std::string());
       symbol = scratch.spelled_;
     }
     const auto length = static_cast<uint32_t>(n);
@@ -165,8 +173,9 @@ void BpeModel::symbols_of_text(std::string_view word, BpeScratch& scratch) const
   flush_unk();
 }
 
-/// The queue holds (rank, position) pairs; an entry is stale when the pair at its position no longer merges to the
-/// same token. That test, and not an equal rank, is what `tokenizers` applies, and ids must agree with it.
+/// The queue holds (rank, position) pairs; an entry is stale when the pair at its position no longer merges
+/// to the same token. That test, and not an equal rank, is what `tokenizers` applies, and ids must agree with
+/// it.
 void BpeModel::merge(BpeScratch& scratch) const {
   auto& symbols = scratch.symbols_;
   auto& queue = scratch.queue_;

@@ -15,11 +15,12 @@
 
 namespace decant::text::bpe {
 
-/// Working memory of one encoding call: a bounded cache of words and the merge queue. Belongs to one thread at a time.
+/// Working memory of one encoding call: a bounded cache of words and the merge queue. Belongs to one thread
+/// at a time.
 class BpeScratch;
 
-/// Byte pair encoding of one word: symbols are merged pairwise, the pair with the lowest rank first, the leftmost of
-/// equals first. O(n log n) in the word's length. Immutable once built, thread-safe.
+/// Byte pair encoding of one word: symbols are merged pairwise, the pair with the lowest rank first, the
+/// leftmost of equals first. O(n log n) in the word's length. Immutable once built, thread-safe.
 class BpeModel {
  public:
   struct Options {
@@ -35,10 +36,13 @@ class BpeModel {
     std::string_view right;
   };
 
-  /// Fails when a merge names tokens that the vocabulary lacks. Later duplicates of a merge win, as in `tokenizers`.
-  static Result<BpeModel> create(Vocabulary vocabulary, const std::vector<MergeText>& merges, Options options);
+  /// Fails when a merge names tokens that the vocabulary lacks. Later duplicates of a merge win, as in
+  /// `tokenizers`.
+  static Result<BpeModel> create(Vocabulary vocabulary, const std::vector<MergeText>& merges,
+                                 Options options);
 
-  /// With `on_bytes`, words are raw bytes and the vocabulary spells bytes in GPT-2's alphabet. Set once, before use.
+  /// With `on_bytes`, words are raw bytes and the vocabulary spells bytes in GPT-2's alphabet. Set once,
+  /// before use.
   void set_on_bytes(bool on_bytes);
   /// Whether set_on_bytes(true) encodes exactly as the spelled-out text would.
   bool can_work_on_bytes() const;
@@ -48,8 +52,8 @@ class BpeModel {
   void encode(std::string_view word, BpeScratch& scratch, std::vector<int32_t>& ids,
               std::vector<uint32_t>* lengths) const;
 
-  /// Cuts `piece` of `text` in front of U+2581 wherever no merge reaches across, which changes no id and lets long
-  /// texts that have no pre-tokenizer go through the word cache.
+  /// Cuts `piece` of `text` in front of U+2581 wherever no merge reaches across, which changes no id and lets
+  /// long texts that have no pre-tokenizer go through the word cache.
   void cut_words(std::string_view text, Range piece, std::vector<Range>& out) const;
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
@@ -76,8 +80,8 @@ class BpeModel {
   int32_t unk_id_ = kNoToken;
   bool on_bytes_ = false;
   bool has_byte_tokens_ = false;
-  std::array<int32_t, 256> byte_ids_{};           // of the byte's stand-in
-  std::array<int32_t, 256> fallback_ids_{};       // of <0xNN>
+  std::array<int32_t, 256> byte_ids_{};      // of the byte's stand-in
+  std::array<int32_t, 256> fallback_ids_{};  // of <0xNN>
   bool cuts_words_ = false;
   std::vector<char32_t> joins_boundary_;  // sorted: characters that some token has in front of U+2581
 };

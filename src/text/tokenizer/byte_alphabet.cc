@@ -7,7 +7,9 @@
 namespace decant::text::bpe {
 namespace {
 
-constexpr bool is_printable(int b) { return (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xff && b != 0xad); }
+constexpr bool is_printable(int b) {
+  return (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xff && b != 0xad);
+}
 constexpr int kAlphabetEnd = 0x100 + 68;
 
 struct Tables {

@@ -29,18 +29,21 @@ bool flag_or(const element& e, std::string_view key, bool fallback) {
 
 Result<std::string> required_text(const element& e, std::string_view key) {
   std::string_view value;
-  if (e[key].get(value) != simdjson::SUCCESS) return invalid_model(fmt::format("field '{}' should be a string", key));
+  if (e[key].get(value) != simdjson::SUCCESS)
+    return invalid_model(fmt::format("field '{}' should be a string", key));
   if (value.size() > kMaxText) return unsupported(fmt::format("field '{}' has {} bytes", key, value.size()));
   return std::string(value);
 }
 
 Result<size_t> count_field(const element& e, std::string_view key) {
   uint64_t value = 0;
-  if (e[key].get(value) != simdjson::SUCCESS) return invalid_model(fmt::format("field '{}' should be a count", key));
+  if (e[key].get(value) != simdjson::SUCCESS)
+    return invalid_model(fmt::format("field '{}' should be a count", key));
   return static_cast<size_t>(value);
 }
 
-/// Calls `read(step element, type)` for every component, Sequences unrolled; `list` names the array of a Sequence.
+/// Calls `read(step element, type)` for every component, Sequences unrolled; `list` names the array of a
+/// Sequence.
 template <typename Read>
 Status for_each_component(const element& e, std::string_view list, int depth, Read&& read) {
   if (e.is_null()) return ok_status();
@@ -51,7 +54,8 @@ Status for_each_component(const element& e, std::string_view list, int depth, Re
   }
   if (depth >= kMaxDepth) return unsupported(fmt::format("Sequences nested more than {} deep", kMaxDepth));
   simdjson::dom::array items;
-  if (e[list].get(items) != simdjson::SUCCESS) return invalid_model(fmt::format("a Sequence has no array '{}'", list));
+  if (e[list].get(items) != simdjson::SUCCESS)
+    return invalid_model(fmt::format("a Sequence has no array '{}'", list));
   for (const element item : items) DECANT_RETURN_IF_ERROR(for_each_component(item, list, depth + 1, read));
   return ok_status();
 }
@@ -97,7 +101,8 @@ Result<SplitBehavior> read_behavior(const element& e, std::string_view fallback)
 
 /// Files of older versions have `add_prefix_space` in place of `prepend_scheme`.
 Result<PrependScheme> read_prepend(const element& e) {
-  const std::string_view name = text_or(e, "prepend_scheme", flag_or(e, "add_prefix_space", true) ? "always" : "never");
+  const std::string_view name =
+      text_or(e, "prepend_scheme", flag_or(e, "add_prefix_space", true) ? "always" : "never");
   if (name == "always") return PrependScheme::kAlways;
   if (name == "never") return PrependScheme::kNever;
   if (name == "first") return PrependScheme::kFirst;
@@ -106,15 +111,16 @@ Result<PrependScheme> read_prepend(const element& e) {
 
 Result<std::string> read_replacement(const element& e) {
   DECANT_ASSIGN(std::string text, required_text(e, "replacement"));
-  if (text.empty() || text.size() != utf8_length(text[0])) return invalid_model("'replacement' should be one character");
+  if (text.empty() || text.size() != utf8_length(text[0]))
+    return invalid_model("'replacement' should be one character");
   return text;
 }
 
 Status read_normalizer_step(const element& e, std::string_view type, NormalizerStep& step) {
   constexpr std::array<std::pair<std::string_view, NormalForm>, 4> kForms = {{{"NFC", NormalForm::kNfc},
-                                                                             {"NFD", NormalForm::kNfd},
-                                                                             {"NFKC", NormalForm::kNfkc},
-                                                                             {"NFKD", NormalForm::kNfkd}}};
+                                                                              {"NFD", NormalForm::kNfd},
+                                                                              {"NFKC", NormalForm::kNfkc},
+                                                                              {"NFKD", NormalForm::kNfkd}}};
   for (const auto& [name, form] : kForms) {
     if (name != type) continue;
     step.kind = NormalizerStep::kUnicode;
@@ -143,7 +149,8 @@ Status read_normalizer_step(const element& e, std::string_view type, NormalizerS
   } else if (type == "ByteLevel") {
     step.kind = NormalizerStep::kByteLevel;
   } else {
-    return unknown_type("NFC, NFD, NFKC, NFKD, Replace, Prepend, Lowercase, Strip, StripAccents, ByteLevel, Sequence");
+    return unknown_type(
+        "NFC, NFD, NFKC, NFKD, Replace, Prepend, Lowercase, Strip, StripAccents, ByteLevel, Sequence");
   }
   return ok_status();
 }
@@ -165,7 +172,8 @@ Status read_pre_tokenizer_step(const element& e, std::string_view type, PreToken
     step.use_regex = flag_or(e, "use_regex", true);
   } else if (type == "Digits") {
     step.kind = PreTokenizerStep::kDigits;
-    step.behavior = flag_or(e, "individual_digits", false) ? SplitBehavior::kIsolated : SplitBehavior::kContiguous;
+    step.behavior =
+        flag_or(e, "individual_digits", false) ? SplitBehavior::kIsolated : SplitBehavior::kContiguous;
   } else if (type == "Punctuation") {
     step.kind = PreTokenizerStep::kPunctuation;
     DECANT_ASSIGN(step.behavior, read_behavior(e, "Isolated"));
@@ -183,7 +191,8 @@ Status read_pre_tokenizer_step(const element& e, std::string_view type, PreToken
     DECANT_ASSIGN(step.prepend, read_prepend(e));
     step.split = flag_or(e, "split", true);
   } else {
-    return unknown_type("Split, ByteLevel, Digits, Punctuation, Whitespace, WhitespaceSplit, Metaspace, Sequence");
+    return unknown_type(
+        "Split, ByteLevel, Digits, Punctuation, Whitespace, WhitespaceSplit, Metaspace, Sequence");
   }
   return ok_status();
 }
@@ -322,10 +331,12 @@ Result<std::vector<DecoderStep>> read_decoder(const element& section) {
 
 Result<PostProcessor> read_post_processor(const element& section) {
   PostProcessor out;
-  Status status = for_each_component(section, "processors", 0, [&](const element& e, std::string_view type) -> Status {
-    if (out.trims.size() + out.prefix.size() + out.suffix.size() > kMaxSteps) return unsupported("too many components");
-    return read_post_step(e, type, out);
-  });
+  Status status =
+      for_each_component(section, "processors", 0, [&](const element& e, std::string_view type) -> Status {
+        if (out.trims.size() + out.prefix.size() + out.suffix.size() > kMaxSteps)
+          return unsupported("too many components");
+        return read_post_step(e, type, out);
+      });
   if (!status.ok()) return std::move(status).with_context("post_processor");
   return out;
 }

@@ -16,8 +16,9 @@ class element;
 
 namespace decant::text::bpe {
 
-/// Readers of the four component sections of a tokenizer.json, each flattening Sequences into a list of steps. A null
-/// section is an empty list. A component type without an implementation is kUnsupported, with its name.
+/// Readers of the four component sections of a tokenizer.json, each flattening Sequences into a list of
+/// steps. A null section is an empty list. A component type without an implementation is kUnsupported, with
+/// its name.
 
 Result<std::vector<NormalizerStep>> read_normalizer(const simdjson::dom::element& section);
 Result<std::vector<PreTokenizerStep>> read_pre_tokenizer(const simdjson::dom::element& section);

@@ -26,8 +26,8 @@ int fallback_byte(std::string_view token) {
 std::string replace_all(std::string_view text, std::string_view pattern, std::string_view content) {
   std::string out;
   size_t copied = 0;
-  for (size_t at = pattern.empty() ? std::string_view::npos : text.find(pattern); at != std::string_view::npos;
-       at = text.find(pattern, copied)) {
+  for (size_t at = pattern.empty() ? std::string_view::npos : text.find(pattern);
+       at != std::string_view::npos; at = text.find(pattern, copied)) {
     out.append(text.substr(copied, at - copied)).append(content);
     copied = at + pattern.size();
   }
@@ -39,19 +39,22 @@ std::string replace_regex(const Regex& regex, std::string_view text, std::string
   std::vector<Match> matches;
   if (!regex.find_all(text, 0, matches).ok()) return std::string(text);
   std::string out;
-  for (const Match& m : matches) out.append(m.is_match ? content : text.substr(m.range.begin, m.range.size()));
+  for (const Match& m : matches)
+    out.append(m.is_match ? content : text.substr(m.range.begin, m.range.size()));
   return out;
 }
 
 std::string_view strip(const DecoderStep& step, std::string_view token) {
-  for (size_t i = 0; i < step.start && token.starts_with(step.pattern); ++i) token.remove_prefix(step.pattern.size());
-  for (size_t i = 0; i < step.stop && token.ends_with(step.pattern); ++i) token.remove_suffix(step.pattern.size());
+  for (size_t i = 0; i < step.start && token.starts_with(step.pattern); ++i)
+    token.remove_prefix(step.pattern.size());
+  for (size_t i = 0; i < step.stop && token.ends_with(step.pattern); ++i)
+    token.remove_suffix(step.pattern.size());
   return token;
 }
 
 std::string clean_up(std::string text) {
   constexpr std::pair<std::string_view, std::string_view> kRules[] = {
-      {" .", "."},   {" ?", "?"},   {" !", "!"},          {" ,", ","},   {" ' ", "'"},  {" n't", "n't"},
+      {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
       {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
   for (const auto& [from, to] : kRules) text = replace_all(text, from, to);
   return text;
@@ -87,9 +90,12 @@ bool Decoder::holds_all(size_t step) const {
   switch (s.kind) {
     case DecoderStep::kFuse:
     case DecoderStep::kStrip:
-    case DecoderStep::kMetaspace: return false;
-    case DecoderStep::kReplace: return s.regex || s.pattern.empty() || s.pattern.size() != utf8_length(s.pattern[0]);
-    default: return true;
+    case DecoderStep::kMetaspace:
+      return false;
+    case DecoderStep::kReplace:
+      return s.regex || s.pattern.empty() || s.pattern.size() != utf8_length(s.pattern[0]);
+    default:
+      return true;
   }
 }
 
@@ -112,12 +118,15 @@ void Decoder::feed(size_t step, std::string_view chunk, bool eager, State& state
       if (!text.empty()) feed(step + 1, text, eager, state, out);
       return;
     }
-    case DecoderStep::kByteFallback: return feed_byte_fallback(step, chunk, eager, state, out);
-    case DecoderStep::kFuse: return feed(step + 1, chunk, eager, state, out);
+    case DecoderStep::kByteFallback:
+      return feed_byte_fallback(step, chunk, eager, state, out);
+    case DecoderStep::kFuse:
+      return feed(step + 1, chunk, eager, state, out);
     case DecoderStep::kStrip:
       if (joined_[step]) return feed_joined_strip(step, chunk, state, out);
       return feed(step + 1, strip(steps_[step], chunk), eager, state, out);
-    default: return feed(step + 1, apply(step, chunk, own), eager, state, out);
+    default:
+      return feed(step + 1, apply(step, chunk, own), eager, state, out);
   }
 }
 
@@ -142,8 +151,10 @@ std::string Decoder::apply(size_t step, std::string_view token, StepState& state
       }
       return s.cleanup ? clean_up(std::move(text)) : text;
     }
-    case DecoderStep::kStrip: return std::string(strip(s, token));
-    default: return std::string(token);
+    case DecoderStep::kStrip:
+      return std::string(strip(s, token));
+    default:
+      return std::string(token);
   }
 }
 
@@ -181,7 +192,8 @@ void Decoder::feed_joined_strip(size_t step, std::string_view chunk, State& stat
   own.held.append(chunk);
   size_t keep = 0;
   const std::string_view held = own.held;
-  for (size_t i = 0; i < s.stop && held.substr(0, held.size() - keep).ends_with(s.pattern) && !s.pattern.empty(); ++i) {
+  for (size_t i = 0;
+       i < s.stop && held.substr(0, held.size() - keep).ends_with(s.pattern) && !s.pattern.empty(); ++i) {
     keep += s.pattern.size();
   }
   const std::string ready(held.substr(0, held.size() - keep));

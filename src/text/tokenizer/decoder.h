@@ -21,13 +21,13 @@ struct DecoderStep {
   size_t start = 0;            ///< kStrip: at most so many at the start
   size_t stop = 0;             ///< kStrip: at most so many at the end
   PrependScheme prepend = PrependScheme::kAlways;  ///< kMetaspace
-  bool cleanup = true;         ///< kWordPiece
+  bool cleanup = true;                             ///< kWordPiece
 };
 
 /// Turns tokens into text, one token at a time. Immutable, thread-safe; a State belongs to one stream.
 ///
-/// Until a step joins the tokens (Fuse, ByteLevel), each token is worked on by itself; behind such a step chunks are
-/// parts of one long token, and steps that must see all of it hold it back until finish().
+/// Until a step joins the tokens (Fuse, ByteLevel), each token is worked on by itself; behind such a step
+/// chunks are parts of one long token, and steps that must see all of it hold it back until finish().
 class Decoder {
  public:
   struct StepState {
@@ -44,15 +44,16 @@ class Decoder {
   /// No steps at all: tokens are joined by blanks.
   explicit Decoder(std::vector<DecoderStep> steps);
 
-  /// Appends the text that became ready. `eager`: byte-fallback tokens are turned into text as soon as they form whole
-  /// characters, not at the end of their run.
+  /// Appends the text that became ready. `eager`: byte-fallback tokens are turned into text as soon as they
+  /// form whole characters, not at the end of their run.
   void push(std::string_view token, bool eager, State& state, std::string& out) const;
   void finish(State& state, std::string& out) const;
 
  private:
   void feed(size_t step, std::string_view chunk, bool eager, State& state, std::string& out) const;
   void finish_step(size_t step, State& state, std::string& out) const;
-  void feed_byte_fallback(size_t step, std::string_view token, bool eager, State& state, std::string& out) const;
+  void feed_byte_fallback(size_t step, std::string_view token, bool eager, State& state,
+                          std::string& out) const;
   void release_bytes(size_t step, State& state, std::string& out) const;
   void feed_joined_strip(size_t step, std::string_view chunk, State& state, std::string& out) const;
   bool holds_all(size_t step) const;

@@ -10,11 +10,11 @@ namespace decant::text::bpe {
 namespace {
 
 enum class Rule {
-  kGpt2,           // GPT-2's pattern
-  kDigitsGpt2,     // digits one by one, then GPT-2's pattern
+  kGpt2,        // GPT-2's pattern
+  kDigitsGpt2,  // digits one by one, then GPT-2's pattern
   kDigitsGpt2Nfc,
   kLlama3,
-  kCl100k,         // Llama 3's pattern, merges always applied
+  kCl100k,  // Llama 3's pattern, merges always applied
   kQwen2,
   kQwen2Nfc,
   kO200k,
@@ -22,7 +22,7 @@ enum class Rule {
   kDeepseekCoder,
   kDeepseekV3,
   kFalcon,
-  kDefault,        // what llama.cpp applies under the name "default"
+  kDefault,  // what llama.cpp applies under the name "default"
 };
 
 constexpr std::array kNames = {
@@ -81,25 +81,36 @@ std::string sequence(std::initializer_list<std::string> steps) {
   return out + "]}";
 }
 
-std::string known(KnownPattern pattern) { return sequence({split(pattern_text(pattern)), byte_level(false)}); }
+std::string known(KnownPattern pattern) {
+  return sequence({split(pattern_text(pattern)), byte_level(false)});
+}
 
 constexpr std::string_view kNfc = R"({"type":"NFC"})";
 constexpr std::string_view kNone = "null";
 
 GgufPreTokenizer describe(Rule rule) {
   switch (rule) {
-    case Rule::kGpt2: return {byte_level(true), kNone, false, true};
-    case Rule::kDigitsGpt2: return {sequence({digits(true), byte_level(true)}), kNone, false, true};
-    case Rule::kDigitsGpt2Nfc: return {sequence({digits(true), byte_level(true)}), kNfc, false, true};
-    case Rule::kLlama3: return {known(KnownPattern::kCl100k), kNone, true, false, true};
-    case Rule::kCl100k: return {known(KnownPattern::kCl100k), kNone};
-    case Rule::kQwen2: return {known(KnownPattern::kQwen2), kNone};
-    case Rule::kQwen2Nfc: return {known(KnownPattern::kQwen2), kNfc};
-    case Rule::kO200k: return {known(KnownPattern::kO200k), kNone, true};
-    case Rule::kTekken: return {known(KnownPattern::kTekken), kNone, true, false, true};
+    case Rule::kGpt2:
+      return {byte_level(true), kNone, false, true};
+    case Rule::kDigitsGpt2:
+      return {sequence({digits(true), byte_level(true)}), kNone, false, true};
+    case Rule::kDigitsGpt2Nfc:
+      return {sequence({digits(true), byte_level(true)}), kNfc, false, true};
+    case Rule::kLlama3:
+      return {known(KnownPattern::kCl100k), kNone, true, false, true};
+    case Rule::kCl100k:
+      return {known(KnownPattern::kCl100k), kNone};
+    case Rule::kQwen2:
+      return {known(KnownPattern::kQwen2), kNone};
+    case Rule::kQwen2Nfc:
+      return {known(KnownPattern::kQwen2), kNfc};
+    case Rule::kO200k:
+      return {known(KnownPattern::kO200k), kNone, true};
+    case Rule::kTekken:
+      return {known(KnownPattern::kTekken), kNone, true, false, true};
     case Rule::kDeepseekCoder:
-      return {sequence({split("[\r\n]"), split(R"(\s?\p{L}+)"), split(R"(\s?\p{P}+)"), split("[一-龥ࠀ-一가-퟿]+"),
-                        digits(true), byte_level(false)}),
+      return {sequence({split("[\r\n]"), split(R"(\s?\p{L}+)"), split(R"(\s?\p{P}+)"),
+                        split("[一-龥ࠀ-一가-퟿]+"), digits(true), byte_level(false)}),
               kNone, false, true};
     case Rule::kDeepseekV3:
       return {sequence({split(R"(\p{N}{1,3})"), split("[一-龥぀-ゟ゠-ヿ]+"),

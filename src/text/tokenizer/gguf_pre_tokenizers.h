@@ -9,11 +9,11 @@ namespace decant::text::bpe {
 
 /// What a GGUF file's `tokenizer.ggml.pre` name stands for, in the terms of tokenizer.json.
 struct GgufPreTokenizer {
-  std::string pre_tokenizer;   ///< JSON of the section
-  std::string_view normalizer; ///< JSON of the section
+  std::string pre_tokenizer;    ///< JSON of the section
+  std::string_view normalizer;  ///< JSON of the section
   bool ignore_merges = false;
   bool trim_offsets = false;
-  bool add_bos = false;        ///< when the file does not say
+  bool add_bos = false;  ///< when the file does not say
 };
 
 /// Nullopt for an unknown name. An empty name (files from before there was one) reads as GPT-2's.

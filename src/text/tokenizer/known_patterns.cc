@@ -14,13 +14,16 @@ struct Entry {
 };
 
 constexpr std::array kEntries = {
-    Entry{KnownPattern::kGpt2, R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"},
-    Entry{KnownPattern::kCl100k,
-          R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+)"
-          R"(|\s+(?!\S)|\s+)"},
-    Entry{KnownPattern::kQwen2,
-          R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+)"
-          R"(|\s+(?!\S)|\s+)"},
+    Entry{KnownPattern::kGpt2,
+          R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"},
+    Entry{
+        KnownPattern::kCl100k,
+        R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+)"
+        R"(|\s+(?!\S)|\s+)"},
+    Entry{
+        KnownPattern::kQwen2,
+        R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+)"
+        R"(|\s+(?!\S)|\s+)"},
     Entry{KnownPattern::kO200k,
           R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
           R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+)"
@@ -120,7 +123,8 @@ class Walker {
     return blanks(i, true);
   }
 
-  /// `U*L+` from `i`, U upper-like and L lower-like: the run of U gives characters back until one of them is in L.
+  /// `U*L+` from `i`, U upper-like and L lower-like: the run of U gives characters back until one of them is
+  /// in L.
   size_t cased_word(size_t i) const {
     size_t last_lower = i;
     size_t n = 0;
@@ -187,11 +191,16 @@ void split_known(KnownPattern pattern, std::string_view text, size_t base, std::
   const Walker w(text);
   const size_t n = text.size();
   switch (pattern) {
-    case KnownPattern::kGpt2: return cut(n, base, out, [&](size_t i) { return w.gpt2(i); });
-    case KnownPattern::kCl100k: return cut(n, base, out, [&](size_t i) { return w.cl100k(i, 3); });
-    case KnownPattern::kQwen2: return cut(n, base, out, [&](size_t i) { return w.cl100k(i, 1); });
-    case KnownPattern::kO200k: return cut(n, base, out, [&](size_t i) { return w.o200k(i, true, 3); });
-    case KnownPattern::kTekken: return cut(n, base, out, [&](size_t i) { return w.o200k(i, false, 1); });
+    case KnownPattern::kGpt2:
+      return cut(n, base, out, [&](size_t i) { return w.gpt2(i); });
+    case KnownPattern::kCl100k:
+      return cut(n, base, out, [&](size_t i) { return w.cl100k(i, 3); });
+    case KnownPattern::kQwen2:
+      return cut(n, base, out, [&](size_t i) { return w.cl100k(i, 1); });
+    case KnownPattern::kO200k:
+      return cut(n, base, out, [&](size_t i) { return w.o200k(i, true, 3); });
+    case KnownPattern::kTekken:
+      return cut(n, base, out, [&](size_t i) { return w.o200k(i, false, 1); });
   }
 }
 

@@ -11,8 +11,8 @@
 namespace decant::text::bpe {
 namespace {
 
-constexpr KnownPattern kAll[] = {KnownPattern::kGpt2, KnownPattern::kCl100k, KnownPattern::kQwen2, KnownPattern::kO200k,
-                                 KnownPattern::kTekken};
+constexpr KnownPattern kAll[] = {KnownPattern::kGpt2, KnownPattern::kCl100k, KnownPattern::kQwen2,
+                                 KnownPattern::kO200k, KnownPattern::kTekken};
 
 void expect_same_as_regex(KnownPattern pattern, const Regex& regex, const std::string& text) {
   std::vector<Range> ours;
@@ -29,11 +29,44 @@ void expect_same_as_regex(KnownPattern pattern, const Regex& regex, const std::s
 
 /// Short texts over an alphabet in which every class and every special character of the patterns is frequent.
 TEST(KnownPatterns, AgreeWithOnigurumaOnRandomTexts) {
-  const std::vector<std::string> alphabet = {" ",  " ",  "\n", "\r", "\t", "\xc2\xa0", "\xe3\x80\x80", "'",  "s",  "S",
-                                             "t",  "re", "LL", "'d", "'VE", "\xc5\xbf", "a",  "Q",  "\xc3\xa9", "\xc3\x89",
-                                             "\xc7\x85", "\xca\xb0", "\xe4\xbd\xa0", "\xcc\x81", "\xe0\xa4\xbf", "1", "22",
-                                             "\xd9\xa3", "\xc2\xbd", "/", ".", "!", "\xf0\x9f\x98\x80", "\xe2\x80\x8d",
-                                             "\xc2\x85", "\xe2\x80\xa8", std::string(1, '\0'), "\xf3\xa0\x84\x80"};
+  const std::vector<std::string> alphabet = {" ",
+                                             " ",
+                                             "\n",
+                                             "\r",
+                                             "\t",
+                                             "\xc2\xa0",
+                                             "\xe3\x80\x80",
+                                             "'",
+                                             "s",
+                                             "S",
+                                             "t",
+                                             "re",
+                                             "LL",
+                                             "'d",
+                                             "'VE",
+                                             "\xc5\xbf",
+                                             "a",
+                                             "Q",
+                                             "\xc3\xa9",
+                                             "\xc3\x89",
+                                             "\xc7\x85",
+                                             "\xca\xb0",
+                                             "\xe4\xbd\xa0",
+                                             "\xcc\x81",
+                                             "\xe0\xa4\xbf",
+                                             "1",
+                                             "22",
+                                             "\xd9\xa3",
+                                             "\xc2\xbd",
+                                             "/",
+                                             ".",
+                                             "!",
+                                             "\xf0\x9f\x98\x80",
+                                             "\xe2\x80\x8d",
+                                             "\xc2\x85",
+                                             "\xe2\x80\xa8",
+                                             std::string(1, '\0'),
+                                             "\xf3\xa0\x84\x80"};
   std::mt19937 random(7);
   for (const KnownPattern pattern : kAll) {
     auto regex = Regex::compile(std::string(pattern_text(pattern)));

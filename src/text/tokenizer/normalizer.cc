@@ -30,7 +30,8 @@ Status replace_regex(const NormalizerStep& step, AlignedText& text) {
 void strip(const NormalizerStep& step, AlignedText& text) {
   Range keep{0, text.text.size()};
   size_t n = 0;
-  while (step.left && keep.begin < keep.end && (char_class(decode_valid(text.text.data() + keep.begin, n)) & kSpace)) {
+  while (step.left && keep.begin < keep.end &&
+         (char_class(decode_valid(text.text.data() + keep.begin, n)) & kSpace)) {
     keep.begin += n;
   }
   while (step.right && keep.begin < keep.end) {
@@ -86,21 +87,34 @@ void replace_literal(std::string_view pattern, std::string_view content, Aligned
 Status Normalizer::run(AlignedText& text) const {
   for (const NormalizerStep& step : steps_) {
     switch (step.kind) {
-      case NormalizerStep::kUnicode: normalize_unicode(step.form, text); break;
+      case NormalizerStep::kUnicode:
+        normalize_unicode(step.form, text);
+        break;
       case NormalizerStep::kReplace:
         if (step.regex) {
           DECANT_RETURN_IF_ERROR(replace_regex(step, text));
         } else {
-          const size_t grown = text.text.size() * (step.content.size() / std::max<size_t>(1, step.pattern.size()) + 1);
+          const size_t grown =
+              text.text.size() * (step.content.size() / std::max<size_t>(1, step.pattern.size()) + 1);
           if (grown > 8 * kMaxText) return out_of_range("normalized text passes 2 GB");
           replace_literal(step.pattern, step.content, text);
         }
         break;
-      case NormalizerStep::kPrepend: prepend(step.content, text); break;
-      case NormalizerStep::kLowercase: lowercase(text); break;
-      case NormalizerStep::kStrip: strip(step, text); break;
-      case NormalizerStep::kStripAccents: strip_accents(text); break;
-      case NormalizerStep::kByteLevel: to_byte_alphabet(text); break;
+      case NormalizerStep::kPrepend:
+        prepend(step.content, text);
+        break;
+      case NormalizerStep::kLowercase:
+        lowercase(text);
+        break;
+      case NormalizerStep::kStrip:
+        strip(step, text);
+        break;
+      case NormalizerStep::kStripAccents:
+        strip_accents(text);
+        break;
+      case NormalizerStep::kByteLevel:
+        to_byte_alphabet(text);
+        break;
     }
     if (text.text.size() > kMaxText) return out_of_range("normalized text passes 2 GB");
   }

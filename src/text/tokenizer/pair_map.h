@@ -9,7 +9,8 @@
 
 namespace decant::text::bpe {
 
-/// Open-addressing map from a pair of 31-bit numbers to a 32-bit number. Thread-safe once it is no longer written.
+/// Open-addressing map from a pair of 31-bit numbers to a 32-bit number. Thread-safe once it is no longer
+/// written.
 class PairMap {
  public:
   static constexpr uint32_t kMissing = ~uint32_t{0};

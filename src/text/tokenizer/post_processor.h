@@ -9,8 +9,8 @@ namespace decant::text::bpe {
 struct PostProcessor {
   std::vector<int32_t> prefix;  ///< special tokens in front
   std::vector<int32_t> suffix;  ///< special tokens behind
-  /// Offsets that leave out the white space of a token; with `add_prefix_space`, a single blank at the start of
-  /// the text was inserted and covers nothing.
+  /// Offsets that leave out the white space of a token; with `add_prefix_space`, a single blank at the start
+  /// of the text was inserted and covers nothing.
   struct Trim {
     bool add_prefix_space = false;
   };

@@ -25,8 +25,8 @@ void match_class(const AlignedText& text, Range piece, uint8_t wanted, std::vect
 void match_literal(const AlignedText& text, Range piece, std::string_view literal, std::vector<Match>& out) {
   const std::string_view view = text.view(piece);
   size_t gap = 0;
-  for (size_t at = literal.empty() ? std::string_view::npos : view.find(literal); at != std::string_view::npos;
-       at = view.find(literal, gap)) {
+  for (size_t at = literal.empty() ? std::string_view::npos : view.find(literal);
+       at != std::string_view::npos; at = view.find(literal, gap)) {
     if (gap < at) out.push_back({{piece.begin + gap, piece.begin + at}, false});
     gap = at + literal.size();
     out.push_back({{piece.begin + at, piece.begin + gap}, true});
@@ -77,8 +77,8 @@ void metaspace(const PreTokenizerStep& step, AlignedText& text, std::vector<Rang
     const std::string_view view = text.view(piece);
     const bool starts = view.starts_with(' ') || view.starts_with(step.replacement);
     const Span first = text.span_at(piece.begin);
-    const bool wanted = step.prepend == PrependScheme::kAlways ||
-                        (step.prepend == PrependScheme::kFirst && first.begin == 0);
+    const bool wanted =
+        step.prepend == PrependScheme::kAlways || (step.prepend == PrependScheme::kFirst && first.begin == 0);
     if (wanted && !starts) out.append(step.replacement, first);
     size_t copied = piece.begin;
     for (size_t i = piece.begin; i < piece.end; ++i) {
@@ -100,7 +100,8 @@ void metaspace(const PreTokenizerStep& step, AlignedText& text, std::vector<Rang
   pieces = std::move(cut);
 }
 
-void byte_level(const PreTokenizerStep& step, bool defer_bytes, AlignedText& text, std::vector<Range>& pieces) {
+void byte_level(const PreTokenizerStep& step, bool defer_bytes, AlignedText& text,
+                std::vector<Range>& pieces) {
   if (step.add_prefix_space) {
     const auto lacks_space = [&](Range p) { return text.text[p.begin] != ' '; };
     if (std::any_of(pieces.begin(), pieces.end(), lacks_space)) {

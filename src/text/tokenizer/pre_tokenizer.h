@@ -21,15 +21,15 @@ struct PreTokenizerStep {
   enum Kind { kSplit, kByteLevel, kDigits, kPunctuation, kMetaspace, kWhitespaceSplit };
   Kind kind;
   SplitBehavior behavior = SplitBehavior::kIsolated;
-  bool invert = false;                 ///< kSplit: the gaps are what matches
-  std::string literal;                 ///< kSplit: text to find, when there is neither known pattern nor regex
-  std::optional<KnownPattern> known;   ///< kSplit
-  std::optional<Regex> regex;          ///< kSplit
-  bool add_prefix_space = false;       ///< kByteLevel
-  bool use_regex = true;               ///< kByteLevel: cut with GPT-2's pattern first
-  std::string replacement;             ///< kMetaspace: one character
+  bool invert = false;                ///< kSplit: the gaps are what matches
+  std::string literal;                ///< kSplit: text to find, when there is neither known pattern nor regex
+  std::optional<KnownPattern> known;  ///< kSplit
+  std::optional<Regex> regex;         ///< kSplit
+  bool add_prefix_space = false;      ///< kByteLevel
+  bool use_regex = true;              ///< kByteLevel: cut with GPT-2's pattern first
+  std::string replacement;            ///< kMetaspace: one character
   PrependScheme prepend = PrependScheme::kAlways;  ///< kMetaspace
-  bool split = true;                   ///< kMetaspace: cut in front of every replacement
+  bool split = true;                               ///< kMetaspace: cut in front of every replacement
 };
 
 /// Steps in order. Sequences are flattened by the reader. Immutable, thread-safe.

@@ -17,7 +17,8 @@ constexpr unsigned int kMaxStack = 4'000'000;
 
 std::string error_text(int code, OnigErrorInfo* info) {
   UChar buffer[ONIG_MAX_ERROR_MESSAGE_LEN] = {};
-  const int n = info != nullptr ? onig_error_code_to_str(buffer, code, info) : onig_error_code_to_str(buffer, code);
+  const int n =
+      info != nullptr ? onig_error_code_to_str(buffer, code, info) : onig_error_code_to_str(buffer, code);
   return {reinterpret_cast<const char*>(buffer), static_cast<size_t>(n > 0 ? n : 0)};
 }
 
@@ -47,7 +48,8 @@ Result<Regex> Regex::compile(const std::string& pattern) {
     onig_initialize(encodings, 1);
   });
   if (pattern.size() > kMaxPattern) {
-    return unsupported(fmt::format("regular expression of {} bytes (at most {} are accepted)", pattern.size(), kMaxPattern));
+    return unsupported(
+        fmt::format("regular expression of {} bytes (at most {} are accepted)", pattern.size(), kMaxPattern));
   }
   if (!is_valid_utf8(pattern)) return invalid_model("regular expression is not valid UTF-8");
   auto program = std::make_shared<Program>();
@@ -69,7 +71,8 @@ Status Regex::find_all(std::string_view text, size_t base, std::vector<Match>& o
   if (text.empty()) return ok_status();
   Region region;
   Limits limits;
-  if (region.p == nullptr || limits.p == nullptr) return resource_error("no memory for a regular expression search");
+  if (region.p == nullptr || limits.p == nullptr)
+    return resource_error("no memory for a regular expression search");
   onig_initialize_match_param(limits.p);
   onig_set_match_stack_limit_size_of_match_param(limits.p, kMaxStack);
   onig_set_retry_limit_in_match_of_match_param(limits.p, kMaxSteps);
@@ -81,12 +84,12 @@ Status Regex::find_all(std::string_view text, size_t base, std::vector<Match>& o
   size_t covered = 0;
   bool after_match = false;
   while (from <= text.size()) {
-    const int found = onig_search_with_param(program_->regex, bytes(data), bytes(end), bytes(data + from), bytes(end),
-                                             region.p, ONIG_OPTION_NONE, limits.p);
+    const int found = onig_search_with_param(program_->regex, bytes(data), bytes(end), bytes(data + from),
+                                             bytes(end), region.p, ONIG_OPTION_NONE, limits.p);
     if (found == ONIG_MISMATCH) break;
     if (found < 0) {
-      return out_of_range(fmt::format("regular expression '{}' gave up on a text of {} bytes: {}", program_->pattern,
-                                          text.size(), error_text(found, nullptr)));
+      return out_of_range(fmt::format("regular expression '{}' gave up on a text of {} bytes: {}",
+                                      program_->pattern, text.size(), error_text(found, nullptr)));
     }
     const Range m{static_cast<size_t>(region.p->beg[0]), static_cast<size_t>(region.p->end[0])};
     if (m.size() == 0 && after_match && m.end == covered) {  // an empty match right behind a match is skipped

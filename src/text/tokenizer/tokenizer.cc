@@ -18,7 +18,8 @@ using bpe::Range;
 constexpr size_t kMaxText = size_t{1} << 31;
 constexpr size_t kPooledScratch = 4;
 
-/// White space at both ends of a token, in characters, as offset trimming counts it: U+0120 stands for a blank.
+/// White space at both ends of a token, in characters, as offset trimming counts it: U+0120 stands for a
+/// blank.
 struct Blanks {
   uint32_t leading = 0;
   uint32_t trailing = 0;
@@ -32,7 +33,8 @@ Blanks count_blanks(std::string_view token) {
   Blanks b;
   size_t n = 0;
   for (size_t i = 0; i < token.size() && is_blank(i, n); i += n) ++b.leading;
-  for (size_t end = token.size(); end > 0 && is_blank(bpe::previous_start(token, end), n); end -= n) ++b.trailing;
+  for (size_t end = token.size(); end > 0 && is_blank(bpe::previous_start(token, end), n); end -= n)
+    ++b.trailing;
   return b;
 }
 
@@ -40,7 +42,9 @@ Blanks count_blanks(std::string_view token) {
 class Encoder {
  public:
   Encoder(const Tokenizer::Impl& impl, const EncodeOptions& options, bpe::BpeScratch& scratch)
-      : impl_(impl), options_(options), scratch_(scratch),
+      : impl_(impl),
+        options_(options),
+        scratch_(scratch),
         aligned_(options.offsets || impl.pre_tokenizer.needs_spans()) {}
 
   Status run(std::string_view text) {
@@ -78,7 +82,8 @@ class Encoder {
   }
 
  private:
-  void split(const AddedTokenMatcher& matcher, std::string_view text, std::vector<AddedTokenMatcher::Found>& parts) {
+  void split(const AddedTokenMatcher& matcher, std::string_view text,
+             std::vector<AddedTokenMatcher::Found>& parts) {
     if (!matcher.empty()) {
       matcher.split(text, options_.special_as_text, parts);
     } else if (!text.empty()) {
@@ -211,7 +216,8 @@ void Tokenizer::Impl::give_scratch(std::unique_ptr<bpe::BpeScratch> scratch) con
   if (pool_.size() < kPooledScratch) pool_.push_back(std::move(scratch));
 }
 
-Tokenizer::Tokenizer(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)), special_ids_(impl_->special_ids) {}
+Tokenizer::Tokenizer(std::shared_ptr<const Impl> impl)
+    : impl_(std::move(impl)), special_ids_(impl_->special_ids) {}
 
 Result<Encoding> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
   if (text.size() >= kMaxText / 4) {

@@ -40,26 +40,28 @@ struct EncodeOptions {
 
 struct Encoding {
   std::vector<int32_t> ids;
-  /// For each id the code points [begin, end) of the text it stands for; (0, 0) for ids that were put around it.
+  /// For each id the code points [begin, end) of the text it stands for; (0, 0) for ids that were put around
+  /// it.
   std::vector<std::pair<uint32_t, uint32_t>> offsets;
 };
 
-/// Text to token ids and back, with the results of Hugging Face `tokenizers`. Truncation and padding sections of a
-/// tokenizer.json are not applied: callers decide what to cut. Immutable and cheap to copy; thread-safe.
+/// Text to token ids and back, with the results of Hugging Face `tokenizers`. Truncation and padding sections
+/// of a tokenizer.json are not applied: callers decide what to cut. Immutable and cheap to copy; thread-safe.
 class Tokenizer {
  public:
-  /// Reads a tokenizer.json with a BPE model. `origin` names the file in messages. A component of a type that has no
-  /// implementation is an error that names it (kUnsupported).
+  /// Reads a tokenizer.json with a BPE model. `origin` names the file in messages. A component of a type that
+  /// has no implementation is an error that names it (kUnsupported).
   static Result<Tokenizer> from_json(std::string_view json, std::string_view origin);
 
   /// Builds the tokenizer that the metadata of a GGUF file describes.
-  static Result<Tokenizer> from_gguf(const GgufVocabulary& vocabulary, std::string_view origin = "GGUF vocabulary");
+  static Result<Tokenizer> from_gguf(const GgufVocabulary& vocabulary,
+                                     std::string_view origin = "GGUF vocabulary");
 
   /// A tokenizer.json that `tokenizers` loads and that encodes the same way.
   std::string to_json() const;
 
-  /// Ill-formed UTF-8 in `text` counts as U+FFFD for each maximal ill-formed part. Fails for texts of 2 GB and more,
-  /// and when a regular expression of the file gives up.
+  /// Ill-formed UTF-8 in `text` counts as U+FFFD for each maximal ill-formed part. Fails for texts of 2 GB
+  /// and more, and when a regular expression of the file gives up.
   Result<Encoding> encode(std::string_view text, const EncodeOptions& options = {}) const;
   Result<std::vector<int32_t>> encode(std::string_view text, bool add_special) const;
 
@@ -90,10 +92,10 @@ class Tokenizer {
   SpecialTokenIds special_ids_;
 };
 
-/// Decodes ids one at a time. Every piece is valid UTF-8: bytes of an unfinished character are held until it is whole
-/// or cannot become so. All pieces together, flush() included, equal Tokenizer::decode() of all ids, except that
-/// ByteFallback tokens that have formed whole characters stay so when ill-formed bytes follow them.
-/// Holds the tokenizer's data; not thread-safe.
+/// Decodes ids one at a time. Every piece is valid UTF-8: bytes of an unfinished character are held until it
+/// is whole or cannot become so. All pieces together, flush() included, equal Tokenizer::decode() of all ids,
+/// except that ByteFallback tokens that have formed whole characters stay so when ill-formed bytes follow
+/// them. Holds the tokenizer's data; not thread-safe.
 class DecodeStream {
  public:
   explicit DecodeStream(const Tokenizer& tokenizer, bool skip_special = true);

@@ -35,7 +35,8 @@ element section_of(const element& root, std::string_view key, const element& nul
 
 Result<Vocabulary> read_vocabulary(const element& model) {
   simdjson::dom::object tokens;
-  if (model["vocab"].get(tokens) != simdjson::SUCCESS) return invalid_model("model: 'vocab' should be an object");
+  if (model["vocab"].get(tokens) != simdjson::SUCCESS)
+    return invalid_model("model: 'vocab' should be an object");
   size_t count = 0;
   size_t bytes = 0;
   for (const auto field : tokens) {
@@ -57,7 +58,8 @@ Result<Vocabulary> read_vocabulary(const element& model) {
 /// Merges are "left right", or [left, right] in newer files (tokens may then hold blanks).
 Result<std::vector<BpeModel::MergeText>> read_merges(const element& model) {
   simdjson::dom::array items;
-  if (model["merges"].get(items) != simdjson::SUCCESS) return invalid_model("model: 'merges' should be an array");
+  if (model["merges"].get(items) != simdjson::SUCCESS)
+    return invalid_model("model: 'merges' should be an array");
   std::vector<BpeModel::MergeText> merges;
   merges.reserve(items.size());
   for (const element item : items) {
@@ -74,8 +76,8 @@ Result<std::vector<BpeModel::MergeText>> read_merges(const element& model) {
     simdjson::dom::array pair;
     std::string_view left;
     std::string_view right;
-    if (item.get(pair) != simdjson::SUCCESS || pair.size() != 2 || pair.at(0).get(left) != simdjson::SUCCESS ||
-        pair.at(1).get(right) != simdjson::SUCCESS) {
+    if (item.get(pair) != simdjson::SUCCESS || pair.size() != 2 ||
+        pair.at(0).get(left) != simdjson::SUCCESS || pair.at(1).get(right) != simdjson::SUCCESS) {
       return invalid_model(fmt::format("model: merge {} should be a string or two strings", merges.size()));
     }
     merges.push_back({left, right});
@@ -127,8 +129,8 @@ Result<std::vector<AddedToken>> read_added_tokens(const element& root) {
 void append_token_entry(const AddedToken& t, std::string& out) {
   out += fmt::format("{{\"id\":{},\"content\":", t.id);
   bpe::append_json_string(t.content, out);
-  out += fmt::format(",\"single_word\":{},\"lstrip\":{},\"rstrip\":{},\"normalized\":{},\"special\":{}}}", t.single_word,
-                     t.lstrip, t.rstrip, t.normalized, t.special);
+  out += fmt::format(",\"single_word\":{},\"lstrip\":{},\"rstrip\":{},\"normalized\":{},\"special\":{}}}",
+                     t.single_word, t.lstrip, t.rstrip, t.normalized, t.special);
 }
 
 void append_model(const BpeModel& model, std::string& out) {
@@ -193,15 +195,16 @@ Result<std::shared_ptr<Tokenizer::Impl>> build(const element& root) {
                 bpe::AddedTokens::create(std::move(tokens), model.vocabulary(), built_normalizer));
 
   const bool on_bytes = !pre_tokenizer_steps.empty() &&
-                        pre_tokenizer_steps.back().kind == bpe::PreTokenizerStep::kByteLevel && model.can_work_on_bytes();
+                        pre_tokenizer_steps.back().kind == bpe::PreTokenizerStep::kByteLevel &&
+                        model.can_work_on_bytes();
   model.set_on_bytes(on_bytes);
   auto impl = std::make_shared<Tokenizer::Impl>(std::move(model), std::move(added));
   impl->normalizer = std::move(built_normalizer);
   impl->pre_tokenizer = bpe::PreTokenizer(std::move(pre_tokenizer_steps), on_bytes);
   impl->post_processor = std::move(post);
   impl->decoder = bpe::Decoder(std::move(decoder_steps));
-  impl->sections = {simdjson::minify(normalizer), simdjson::minify(pre_tokenizer), simdjson::minify(post_processor),
-                    simdjson::minify(decoder)};
+  impl->sections = {simdjson::minify(normalizer), simdjson::minify(pre_tokenizer),
+                    simdjson::minify(post_processor), simdjson::minify(decoder)};
   const int32_t unk = impl->model.vocabulary().find(impl->model.options().unk_token);
   if (unk != bpe::kNoToken && !impl->model.options().unk_token.empty()) impl->special_ids.unk = unk;
   int64_t pad = 0;
@@ -214,13 +217,15 @@ Result<std::shared_ptr<Tokenizer::Impl>> build(const element& root) {
 }  // namespace
 
 Result<Tokenizer> Tokenizer::from_json(std::string_view json, std::string_view origin) {
-  if (json.size() > kMaxFile) return unsupported(fmt::format("{}: {} bytes (at most 1 GB is read)", origin, json.size()));
+  if (json.size() > kMaxFile)
+    return unsupported(fmt::format("{}: {} bytes (at most 1 GB is read)", origin, json.size()));
   simdjson::dom::parser parser;
   element root;
   if (const auto error = parser.parse(json.data(), json.size()).get(root); error != simdjson::SUCCESS) {
     return invalid_model(fmt::format("{}: not valid JSON: {}", origin, simdjson::error_message(error)));
   }
-  if (!root.is_object()) return invalid_model(fmt::format("{}: a tokenizer.json should be a JSON object", origin));
+  if (!root.is_object())
+    return invalid_model(fmt::format("{}: a tokenizer.json should be a JSON object", origin));
   auto impl = build(root);
   if (!impl.ok()) return std::move(impl).status().with_context(origin);
   return Tokenizer(*std::move(impl));
@@ -248,8 +253,9 @@ std::string Tokenizer::to_json() const {
     append_token_entry(t, out);
   }
   const Impl::Sections& s = impl_->sections;
-  out += fmt::format("],\"normalizer\":{},\"pre_tokenizer\":{},\"post_processor\":{},\"decoder\":{},\"model\":", s.normalizer,
-                     s.pre_tokenizer, s.post_processor, s.decoder);
+  out +=
+      fmt::format("],\"normalizer\":{},\"pre_tokenizer\":{},\"post_processor\":{},\"decoder\":{},\"model\":",
+                  s.normalizer, s.pre_tokenizer, s.post_processor, s.decoder);
   append_model(impl_->model, out);
   out += "}\n";
   return out;

@@ -24,7 +24,8 @@ std::string slurp(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// A byte-level vocabulary: "a" 0, "b" 1, "ab" 2, blank 3, " ab" 4, then the bytes of U+1F600 and an added token.
+/// A byte-level vocabulary: "a" 0, "b" 1, "ab" 2, blank 3, " ab" 4, then the bytes of U+1F600 and an added
+/// token.
 std::string tiny(const std::string& changes = "{}") {
   json j = json::parse(R"({
     "added_tokens": [{"id": 9, "content": "<end>", "single_word": false, "lstrip": false, "rstrip": false,
@@ -71,8 +72,8 @@ TEST(Tokenizer, OffsetsAreCodePoints) {
   auto encoding = t.encode("ab \U0001f600", EncodeOptions{.offsets = true});
   ASSERT_TRUE(encoding.ok());
   EXPECT_THAT(encoding->ids, ElementsAre(2, 3, 5, 6, 7, 8));
-  EXPECT_THAT(encoding->offsets, ElementsAre(std::pair(0u, 2u), std::pair(2u, 3u), std::pair(3u, 4u), std::pair(3u, 4u),
-                                             std::pair(3u, 4u), std::pair(3u, 4u)));
+  EXPECT_THAT(encoding->offsets, ElementsAre(std::pair(0u, 2u), std::pair(2u, 3u), std::pair(3u, 4u),
+                                             std::pair(3u, 4u), std::pair(3u, 4u), std::pair(3u, 4u)));
 }
 
 TEST(DecodeStream, HoldsUnfinishedCharacters) {
@@ -85,7 +86,9 @@ TEST(DecodeStream, HoldsUnfinishedCharacters) {
   EXPECT_EQ(stream.push(8), "\U0001f600");
   EXPECT_EQ(stream.push(9), "");  // special
   EXPECT_EQ(stream.push(5), "");
-  EXPECT_EQ(stream.push(0), "\ufffd" "a");
+  EXPECT_EQ(stream.push(0),
+            "\ufffd"
+            "a");
   EXPECT_EQ(stream.push(5), "");
   EXPECT_EQ(stream.flush(), "\ufffd");
   EXPECT_EQ(stream.flush(), "");
@@ -103,8 +106,10 @@ TEST(Tokenizer, RefusesWhatItDoesNotKnowByName) {
   expect_error("{", StatusCode::kInvalidModel, "JSON");
   expect_error("[]", StatusCode::kInvalidModel, "object");
   expect_error("{}", StatusCode::kInvalidModel, "model");
-  expect_error(tiny(R"({"normalizer": {"type": "Quux"}})"), StatusCode::kUnsupported, "normalizer: component 'Quux'");
-  expect_error(tiny(R"({"pre_tokenizer": {"type": "UnicodeScripts"}})"), StatusCode::kUnsupported, "'UnicodeScripts'");
+  expect_error(tiny(R"({"normalizer": {"type": "Quux"}})"), StatusCode::kUnsupported,
+               "normalizer: component 'Quux'");
+  expect_error(tiny(R"({"pre_tokenizer": {"type": "UnicodeScripts"}})"), StatusCode::kUnsupported,
+               "'UnicodeScripts'");
   expect_error(tiny(R"({"decoder": {"type": "CTC"}})"), StatusCode::kUnsupported, "'CTC'");
   expect_error(tiny(R"({"post_processor": {"type": "X"}})"), StatusCode::kUnsupported, "'X'");
   expect_error(tiny(R"({"model": {"type": "Unigram"}})"), StatusCode::kUnsupported, "'Unigram'");
@@ -114,8 +119,9 @@ TEST(Tokenizer, RefusesWhatItDoesNotKnowByName) {
   expect_error(tiny(R"({"model": {"vocab": {"z": -1}}})"), StatusCode::kInvalidModel, "'z'");
   expect_error(tiny(R"({"model": {"vocab": {"z": 0}}})"), StatusCode::kInvalidModel, "share id 0");
   expect_error(tiny(R"({"model": {"unk_token": "?"}})"), StatusCode::kInvalidModel, "'?'");
-  expect_error(tiny(R"({"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated"}})"),
-               StatusCode::kInvalidModel, "(a");
+  expect_error(
+      tiny(R"({"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated"}})"),
+      StatusCode::kInvalidModel, "(a");
 }
 
 TEST(Tokenizer, NestedSequencesAreBounded) {
@@ -125,13 +131,15 @@ TEST(Tokenizer, NestedSequencesAreBounded) {
 }
 
 TEST(Tokenizer, AMillionEqualCharactersAreNoProblem) {
-  const Tokenizer t = load(tiny(R"({"model": {"vocab": {"aa": 20, "aaaa": 21}, "merges": ["a a", "aa aa"]}})"));
+  const Tokenizer t =
+      load(tiny(R"({"model": {"vocab": {"aa": 20, "aaaa": 21}, "merges": ["a a", "aa aa"]}})"));
   auto ids = t.encode(std::string(1000000, 'a'), true);
   ASSERT_TRUE(ids.ok());
   EXPECT_EQ(ids->size(), 250000u);
 }
 
-/// Every golden line: ids, offsets, decoding both ways, streaming, and the same from the rewritten tokenizer.json.
+/// Every golden line: ids, offsets, decoding both ways, streaming, and the same from the rewritten
+/// tokenizer.json.
 class Goldens : public testing::TestWithParam<const char*> {};
 
 TEST_P(Goldens, Agree) {
@@ -143,7 +151,8 @@ TEST_P(Goldens, Agree) {
   for (const auto& c : cases["bytes"]) {
     std::string bytes;
     const std::string hex = c["hex"];
-    for (size_t i = 0; i + 1 < hex.size(); i += 2) bytes.push_back(static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
+    for (size_t i = 0; i + 1 < hex.size(); i += 2)
+      bytes.push_back(static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
     texts[c["c"]] = bytes;
     shown[c["c"]] = c["text"];
   }
@@ -188,8 +197,8 @@ TEST_P(Goldens, Agree) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Synthetic, Goldens,
-                         testing::Values("roberta", "metaspace_first", "prepend_replace", "added_tokens", "whole_text",
-                                         "ignore_merges", "normalized_splits", "suffix"),
+                         testing::Values("roberta", "metaspace_first", "prepend_replace", "added_tokens",
+                                         "whole_text", "ignore_merges", "normalized_splits", "suffix"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(Tokenizer, IsThreadSafe) {

@@ -12,16 +12,17 @@
 namespace decant::text::bpe {
 namespace {
 
-/// A character being normalized. `change` is 0 where it stands for one input character, 1 where it was inserted, and
-/// below 0 where it also swallowed that many followers: the bookkeeping that `tokenizers` derives its offsets from.
+/// A character being normalized. `change` is 0 where it stands for one input character, 1 where it was
+/// inserted, and below 0 where it also swallowed that many followers: the bookkeeping that `tokenizers`
+/// derives its offsets from.
 struct Item {
   char32_t c;
   int change;
   uint8_t combining;
 };
 
-/// `tokenizers` normalizes by the tables of Unicode 9. Characters that got a decomposition or a combining class later
-/// stay as they are there, and vocabularies were trained that way. First and last of each range.
+/// `tokenizers` normalizes by the tables of Unicode 9. Characters that got a decomposition or a combining
+/// class later stay as they are there, and vocabularies were trained that way. First and last of each range.
 constexpr std::array<std::pair<char32_t, char32_t>, 51> kNewer = {{
     {0x7fd, 0x7fd},     {0x897, 0x89f},     {0x8ca, 0x8d3},     {0x9fe, 0x9fe},     {0xc3c, 0xc3c},
     {0xd3b, 0xd3c},     {0xeba, 0xeba},     {0x1715, 0x1715},   {0x1abf, 0x1aeb},   {0x1df6, 0x1dfa},
@@ -37,8 +38,9 @@ constexpr std::array<std::pair<char32_t, char32_t>, 51> kNewer = {{
 }};
 
 bool is_newer(char32_t c) {
-  const auto after = std::upper_bound(kNewer.begin(), kNewer.end(), c,
-                                      [](char32_t wanted, const auto& range) { return wanted < range.first; });
+  const auto after =
+      std::upper_bound(kNewer.begin(), kNewer.end(), c,
+                       [](char32_t wanted, const auto& range) { return wanted < range.first; });
   return after != kNewer.begin() && c <= std::prev(after)->second;
 }
 
@@ -71,17 +73,19 @@ char32_t compose_pair(char32_t a, char32_t b) {
   return n == 1 ? static_cast<char32_t>(buffer[0]) : 0;
 }
 
-/// Whether the character may change, or interact with what stands before it, under the form. A character that does not
-/// is a boundary: text on both sides of it is normalized apart.
+/// Whether the character may change, or interact with what stands before it, under the form. A character that
+/// does not is a boundary: text on both sides of it is normalized apart.
 bool is_active(NormalForm form, char32_t c) {
   if (c < (is_compatibility(form) ? 0xa0u : composes(form) ? 0x300u : 0xc0u)) return false;
   if (c >= 0x4e00 && c <= 0x9fff) return false;
   if (c >= 0xac00 && c <= 0xd7a3) return !composes(form);
-  if ((c >= 0x1161 && c <= 0x1175) || (c >= 0x11a8 && c <= 0x11c2)) return composes(form) || is_compatibility(form);
+  if ((c >= 0x1161 && c <= 0x1175) || (c >= 0x11a8 && c <= 0x11c2))
+    return composes(form) || is_compatibility(form);
   if (is_newer(c)) return false;
   const auto* property = utf8proc_get_property(static_cast<utf8proc_int32_t>(c));
   if (property->combining_class != 0) return true;
-  if (composes(form) && (property->category == UTF8PROC_CATEGORY_MC || property->category == UTF8PROC_CATEGORY_MN)) {
+  if (composes(form) &&
+      (property->category == UTF8PROC_CATEGORY_MC || property->category == UTF8PROC_CATEGORY_MN)) {
     return true;
   }
   std::array<utf8proc_int32_t, 32> parts;
@@ -140,7 +144,8 @@ void emit(const AlignedText& in, Range range, const std::vector<Item>& items, Al
       if (cursor > 0) span = in.span_at(cursor - 1);
     } else {
       span = in.span_at(cursor);
-      for (int take = 1 - item.change; take > 0 && cursor < range.end; --take) cursor += utf8_length(in.text[cursor]);
+      for (int take = 1 - item.change; take > 0 && cursor < range.end; --take)
+        cursor += utf8_length(in.text[cursor]);
     }
     std::string bytes;
     append_utf8(bytes, item.c);
@@ -160,8 +165,8 @@ void normalize_unicode(NormalForm form, AlignedText& text) {
   out.aligned = text.aligned;
   std::vector<char32_t> run;
   std::vector<Item> items;
-  size_t copied = 0;     // everything before is in `out`
-  size_t boundary = 0;   // start of the last inactive character
+  size_t copied = 0;    // everything before is in `out`
+  size_t boundary = 0;  // start of the last inactive character
   for (size_t i = 0, n = 0; i < text.text.size();) {
     const char32_t c = decode_valid(text.text.data() + i, n);
     if (!is_active(form, c)) {
@@ -209,7 +214,8 @@ void strip_accents(AlignedText& text) {
   out.aligned = text.aligned;
   for (size_t i = 0, n = 0; i < text.text.size(); i += n) {
     const char32_t c = decode_valid(text.text.data() + i, n);
-    if (utf8proc_category(static_cast<utf8proc_int32_t>(c)) != UTF8PROC_CATEGORY_MN) out.append(text, {i, i + n});
+    if (utf8proc_category(static_cast<utf8proc_int32_t>(c)) != UTF8PROC_CATEGORY_MN)
+      out.append(text, {i, i + n});
   }
   text = std::move(out);
 }

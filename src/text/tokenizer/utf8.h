@@ -26,8 +26,8 @@ bool is_valid_utf8(std::string_view bytes);
 /// Replaces every maximal ill-formed subpart by U+FFFD.
 std::string replace_invalid_utf8(std::string_view bytes);
 
-/// Appends the bytes to `out`, ill-formed subparts as U+FFFD, and returns how many bytes at the end were left alone
-/// because they may still be completed (0 to 3).
+/// Appends the bytes to `out`, ill-formed subparts as U+FFFD, and returns how many bytes at the end were left
+/// alone because they may still be completed (0 to 3).
 size_t append_lossy(std::string_view bytes, std::string& out);
 
 void append_utf8(std::string& out, char32_t code_point);

@@ -10,9 +10,13 @@ const std::string kFffd = "\xef\xbf\xbd";
 TEST(Utf8, ReplacesMaximalSubparts) {
   EXPECT_EQ(replace_invalid_utf8("plain"), "plain");
   EXPECT_EQ(replace_invalid_utf8("\xff"), kFffd);
-  EXPECT_EQ(replace_invalid_utf8("a\x80" "b"), "a" + kFffd + "b");
+  EXPECT_EQ(replace_invalid_utf8("a\x80"
+                                 "b"),
+            "a" + kFffd + "b");
   EXPECT_EQ(replace_invalid_utf8("\xe2\x82"), kFffd);
-  EXPECT_EQ(replace_invalid_utf8("\xf0\x9f\x98" "x"), kFffd + "x");
+  EXPECT_EQ(replace_invalid_utf8("\xf0\x9f\x98"
+                                 "x"),
+            kFffd + "x");
   EXPECT_EQ(replace_invalid_utf8("\xc0\xaf"), kFffd + kFffd);
   EXPECT_EQ(replace_invalid_utf8("\xed\xa0\x80"), kFffd + kFffd + kFffd);
   EXPECT_EQ(replace_invalid_utf8("\xf4\x90\x80\x80"), kFffd + kFffd + kFffd + kFffd);
@@ -29,7 +33,8 @@ TEST(Utf8, LeavesACharacterThatMayStillBeCompleted) {
 }
 
 TEST(Utf8, RoundTripsCodePoints) {
-  for (char32_t c : {U'\0', U'\x7f', U'\x80', U'\u07ff', U'\u0800', U'\uffff', U'\U00010000', U'\U0010ffff'}) {
+  for (char32_t c :
+       {U'\0', U'\x7f', U'\x80', U'\u07ff', U'\u0800', U'\uffff', U'\U00010000', U'\U0010ffff'}) {
     std::string s;
     append_utf8(s, c);
     size_t n = 0;

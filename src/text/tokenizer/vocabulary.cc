@@ -28,7 +28,8 @@ void Vocabulary::reserve(size_t tokens, size_t bytes) {
 void Vocabulary::grow(size_t slots) {
   slots_.assign(slots, kNoToken);
   for (size_t id = 0; id < spans_.size(); ++id) {
-    if (spans_[id].length != kAbsent) slots_[slot_of(token(static_cast<int32_t>(id)))] = static_cast<int32_t>(id);
+    if (spans_[id].length != kAbsent)
+      slots_[slot_of(token(static_cast<int32_t>(id)))] = static_cast<int32_t>(id);
   }
 }
 
@@ -42,8 +43,8 @@ size_t Vocabulary::slot_of(std::string_view token_text) const {
 Status Vocabulary::add(std::string_view token_text, int64_t id) {
   const auto limit = static_cast<int64_t>(4 * (announced_ + count_) + 65536);
   if (id < 0 || id > limit) {
-    return invalid_model(fmt::format("token '{}' has id {}, outside 0 to {} for {} tokens", token_text, id, limit,
-                                     announced_ + count_));
+    return invalid_model(fmt::format("token '{}' has id {}, outside 0 to {} for {} tokens", token_text, id,
+                                     limit, announced_ + count_));
   }
   if (text_.size() + token_text.size() >= kAbsent) return invalid_model("the vocabulary's text passes 4 GB");
   if ((count_ + 1) * 2 > slots_.size()) grow(std::bit_ceil(count_ * 4 + 16));
@@ -53,7 +54,8 @@ Status Vocabulary::add(std::string_view token_text, int64_t id) {
   const auto index = static_cast<size_t>(id);
   if (index >= spans_.size()) spans_.resize(index + 1);
   if (spans_[index].length != kAbsent) {
-    return invalid_model(fmt::format("tokens '{}' and '{}' share id {}", token(static_cast<int32_t>(id)), token_text, id));
+    return invalid_model(
+        fmt::format("tokens '{}' and '{}' share id {}", token(static_cast<int32_t>(id)), token_text, id));
   }
   if (known != kNoToken) {
     spans_[index] = spans_[static_cast<size_t>(known)];
@@ -78,7 +80,8 @@ std::string_view Vocabulary::token(int32_t id) const {
 }
 
 bool Vocabulary::contains(int32_t id) const {
-  return id >= 0 && static_cast<size_t>(id) < spans_.size() && spans_[static_cast<size_t>(id)].length != kAbsent;
+  return id >= 0 && static_cast<size_t>(id) < spans_.size() &&
+         spans_[static_cast<size_t>(id)].length != kAbsent;
 }
 
 }  // namespace decant::text::bpe

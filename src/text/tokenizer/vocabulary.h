@@ -11,13 +11,14 @@ namespace decant::text::bpe {
 
 inline constexpr int32_t kNoToken = -1;
 
-/// Token strings and their ids, both ways. The strings live in one buffer. Immutable after building; then thread-safe.
+/// Token strings and their ids, both ways. The strings live in one buffer. Immutable after building; then
+/// thread-safe.
 class Vocabulary {
  public:
   void reserve(size_t tokens, size_t bytes);
 
-  /// Adds a token; a string that is there already moves to the new id. Fails for ids that are negative or absurdly far
-  /// from the number of tokens announced by reserve().
+  /// Adds a token; a string that is there already moves to the new id. Fails for ids that are negative or
+  /// absurdly far from the number of tokens announced by reserve().
   Status add(std::string_view token, int64_t id);
 
   int32_t find(std::string_view token) const;
@@ -40,7 +41,7 @@ class Vocabulary {
   size_t slot_of(std::string_view token) const;
 
   std::string text_;
-  std::vector<Span> spans_;   // by id
+  std::vector<Span> spans_;     // by id
   std::vector<int32_t> slots_;  // open addressing, ids; kNoToken: free
   size_t count_ = 0;
   size_t announced_ = 0;
