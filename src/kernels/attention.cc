@@ -6,12 +6,15 @@
 namespace decant::kernels {
 namespace {
 
-constexpr int64_t kBlockedQueries = 8;  // queries from which keys and values are packed
-constexpr int64_t kBlockRows =
-    112;  // query rows (positions x heads of a group) that share packed keys: 8 tiles of 14
-constexpr int64_t kBlockKeys = 128;  // keys packed at a time: with 128 channels 64 KB, as much for the values
+// Queries from which keys and values are packed.
+constexpr int64_t kBlockedQueries = 8;
+// Query rows (positions x heads of a group) that share packed keys: 8 tiles of 14.
+constexpr int64_t kBlockRows = 112;
+// Keys packed at a time: with 128 channels 64 KB, as much for the values.
+constexpr int64_t kBlockKeys = 128;
 constexpr int64_t kMaxTileCols = 32;
-constexpr int64_t kSplitMin = 64;  // positions that a worker takes at least
+// Positions that a worker takes at least.
+constexpr int64_t kSplitMin = 64;
 
 /// What the rows of one query head and batch share.
 struct Problem {
@@ -260,7 +263,8 @@ class BlockedWorker {
       for (int64_t tile = 0; tile < tiles_; ++tile) {
         const int64_t row = tile_row(tile);
         t_.tile[tile_row(tile + 1) - row - 1](g_.qk_dim, q_ + tile * g_.qk_dim * t_.a_stride, keys_,
-                                              scores_ + row * kBlockKeys + j, kBlockKeys, nullptr, false);
+                                              scores_ + row * kBlockKeys + j, kBlockKeys, nullptr, false,
+                                              q_ + tile * g_.qk_dim * t_.a_stride);
       }
     }
   }
@@ -297,7 +301,8 @@ class BlockedWorker {
       for (int64_t tile = 0; tile < tiles_; ++tile) {
         const int64_t row = tile_row(tile);
         t_.tile[tile_row(tile + 1) - row - 1](n, weights_ + tile * kBlockKeys * t_.a_stride, values_,
-                                              acc_ + row * v_cols_ + d, v_cols_, nullptr, true);
+                                              acc_ + row * v_cols_ + d, v_cols_, nullptr, true,
+                                              weights_ + tile * kBlockKeys * t_.a_stride);
       }
     }
   }

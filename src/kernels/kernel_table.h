@@ -73,8 +73,9 @@ struct KernelTable {
   PackB pack_b_kn[kElementTypes];
   PackB pack_b_nk[kElementTypes];
   // c (+)= a b (+ bias); index rows - 1; writes tile_cols columns.
+  // Step i of k also fetches row i of packed A at `ahead`, which need not be readable.
   using Tile = void (*)(int64_t k, const float* a, const float* b, float* c, int64_t ldc, const float* bias,
-                        bool accumulate);
+                        bool accumulate, const float* ahead);
   Tile tile[kMaxTileRows];
 
   void (*attend[kElementTypes])(const AttendArgs& args);

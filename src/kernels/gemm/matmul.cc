@@ -5,16 +5,21 @@
 namespace decant::kernels {
 namespace {
 
-constexpr int64_t kStreamRows =
-    8;                           // rows of A up to which B is streamed in place; packing it would cost more
-constexpr int64_t kDepth = 192;  // k of a packed panel of B: 32 columns of it take half the first cache level
-constexpr int64_t kPackedBytes =
-    4 << 20;  // of A packed at a time: shared, read from the second or third cache level
+// Rows of A up to which B is streamed in place; packing it would cost more.
+constexpr int64_t kStreamRows = 8;
+// Of k in a packed panel of B: 32 columns of it take half of a 48 KB first cache level, a tile of A a quarter.
+constexpr int64_t kDepth = 192;
+// Of k that packed rows of A are fetched ahead: 1 KB.
+constexpr int64_t kAheadSteps = 16;
+// Of A packed at a time: shared by the threads, read from the second or third cache level.
+constexpr int64_t kPackedBytes = 4 << 20;
 constexpr int64_t kBlockRowsMin = 56, kBlockRowsMax = 1008;
-constexpr int64_t kSlabFloats = 4096;  // of C that stay in the first cache level while B is streamed
-constexpr int64_t kSlabStep = 32;      // columns: whole cache lines for every element type
-constexpr int64_t kSlabBytesMin =
-    1024;  // of a row of B that one worker reads before it jumps to the next row
+// Of C that stay in the first cache level while B is streamed.
+constexpr int64_t kSlabFloats = 4096;
+// Columns: whole cache lines for every element type.
+constexpr int64_t kSlabStep = 32;
+// Of a row of B that one worker reads before it jumps to the next row.
+constexpr int64_t kSlabBytesMin = 1024;
 constexpr double kChunkBytesMin = 32 * 1024;
 
 int64_t block_rows(int64_t m, int64_t k) {
@@ -123,11 +128,13 @@ void panel(const Context& ctx, const PackedA& a, const MatmulPart& p, float* c, 
     for (int64_t tile = first_tile; tile < last_tile; ++tile) {
       const int64_t row = a.row(tile), rows = a.row(tile + 1) - row;
       float* const out = c + row * p.ldc + column;
+      const float* const packed_a = a.at(block, tile);
+      const float* const ahead = packed_a + kAheadSteps * t.a_stride;
       if (whole) {
-        t.tile[rows - 1](depth, a.at(block, tile), packed_b, out, p.ldc, bias, accumulate);
+        t.tile[rows - 1](depth, packed_a, packed_b, out, p.ldc, bias, accumulate, ahead);
         continue;
       }
-      t.tile[rows - 1](depth, a.at(block, tile), packed_b, edge, t.tile_cols, nullptr, false);
+      t.tile[rows - 1](depth, packed_a, packed_b, edge, t.tile_cols, nullptr, false, ahead);
       for (int64_t i = 0; i < rows; ++i) {
         for (int64_t j = 0; j < cols; ++j) {
           const float y = edge[i * t.tile_cols + j] + (bias ? bias[j] : 0.0f);

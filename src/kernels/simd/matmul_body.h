@@ -225,11 +225,13 @@ void pack_b_kn(int64_t k, int64_t n, const void* weights, int64_t ldb, float* pa
 
 template <int M>
 void tile(int64_t k, const float* a, const float* b, float* c, int64_t ldc, const float* bias,
-          bool accumulate) {
+          bool accumulate, const float* ahead) {
   VF acc[M][2];
 #pragma GCC unroll 16
   for (int i = 0; i < M; ++i) acc[i][0] = acc[i][1] = zero();
+#pragma GCC unroll 2
   for (int64_t x = 0; x < k; ++x) {
+    prefetch(ahead + x * kAStride);
     const VF b0 = load(b + x * kTileCols), b1 = load(b + x * kTileCols + kLanes);
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i) {
