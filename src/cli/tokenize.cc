@@ -1,71 +1,75 @@
 #include <cstdio>
-#include <iostream>
+#include <filesystem>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "app/load_tokenizer.h"
+#include "app/layout.h"
+#include "app/text_files.h"
+#include "base/file_writer.h"
 #include "cli/command.h"
-#include "text/tokenizer/tokenizer.h"
+#include "cli/json_lines.h"
 
 namespace decant::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 struct Options {
   std::string model;
-  bool decode = false;
-  bool offsets = false;
-  bool pieces = false;
-  bool no_special = false;
-  bool skip_special = false;
+  bool decode = false, offsets = false, pieces = false, no_special = false, skip_special = false;
 };
 
-Result<Json> encode_line(const text::Tokenizer& tokenizer, const Options& o, const nlohmann::json& line) {
-  if (!line.contains("text") || !line["text"].is_string()) return invalid_model("a line should be {\"text\": \"...\"}");
-  const text::EncodeOptions options{.add_special = !o.no_special, .offsets = o.offsets};
-  DECANT_ASSIGN(const text::Encoding encoding, tokenizer.encode(line["text"].get_ref<const std::string&>(), options));
-  Json out;
-  out["ids"] = encoding.ids;
-  if (o.offsets) out["offsets"] = encoding.offsets;
-  return out;
+Result<text::Tokenizer> open_tokenizer(const std::string& path) {
+  std::error_code error;
+  std::string json_path = path;
+  if (std::filesystem::is_directory(path, error)) json_path = (std::filesystem::path(path) / "tokenizer.json").string();
+  if (std::filesystem::path(json_path).extension() == ".json") {
+    DECANT_ASSIGN(const std::string json, read_file(json_path));
+    return text::Tokenizer::from_json(json, json_path);
+  }
+  DECANT_ASSIGN(const app::Layout layout, app::find_layout(path));
+  DECANT_ASSIGN(const app::TextFiles files, app::TextFiles::load(layout));
+  DECANT_ASSIGN(const text::Tokenizer* tokenizer, files.tokenizer());
+  return *tokenizer;
 }
 
-Result<Json> decode_line(const text::Tokenizer& tokenizer, const Options& o, const nlohmann::json& line) {
-  if (!line.contains("ids") || !line["ids"].is_array()) return invalid_model("a line should be {\"ids\": [...]}");
+void print(const ordered_json& line) { std::printf("%s\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str()); }
+
+Status encode_line(const text::Tokenizer& tokenizer, const Options& o, const nlohmann::json& in) {
+  if (!in.contains("text") || !in["text"].is_string()) return invalid_argument("expected {\"text\": \"...\"}");
+  text::EncodeOptions options;
+  options.add_special = !o.no_special;
+  options.offsets = o.offsets;
+  DECANT_ASSIGN(const text::Encoding encoding, tokenizer.encode(in["text"].get<std::string>(), options));
+  ordered_json out;
+  out["ids"] = encoding.ids;
+  if (o.offsets) {
+    out["offsets"] = ordered_json::array();
+    for (const auto& [b, e] : encoding.offsets) out["offsets"].push_back({b, e});
+  }
+  print(out);
+  return ok_status();
+}
+
+Status decode_line(const text::Tokenizer& tokenizer, const Options& o, const nlohmann::json& in) {
+  if (!in.contains("ids") || !in["ids"].is_array()) return invalid_argument("expected {\"ids\": [...]}");
   std::vector<int32_t> ids;
-  for (const auto& id : line["ids"]) {
-    if (!id.is_number_integer()) return invalid_model("'ids' should hold integers");
-    const auto value = id.get<int64_t>();
+  for (const auto& id : in["ids"]) {
+    if (!id.is_number_integer()) return invalid_argument("ids are integers");
+    const int64_t value = id.get<int64_t>();
     ids.push_back(value < 0 || value > INT32_MAX ? -1 : static_cast<int32_t>(value));
   }
-  Json out;
+  ordered_json out;
   out["text"] = tokenizer.decode(ids, o.skip_special);
-  if (!o.pieces) return out;
-  text::DecodeStream stream(tokenizer, o.skip_special);
-  out["pieces"] = Json::array();
-  for (const int32_t id : ids) out["pieces"].push_back(stream.push(id));
-  if (std::string rest = stream.flush(); !rest.empty()) out["pieces"].push_back(std::move(rest));
-  return out;
-}
-
-Status tokenize(const Options& o) {
-  DECANT_ASSIGN(const text::Tokenizer tokenizer, app::load_tokenizer(o.model));
-  std::string text;
-  for (size_t number = 1; std::getline(std::cin, text); ++number) {
-    if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const std::string place = "standard input, line " + std::to_string(number);
-    const auto line = nlohmann::json::parse(text, nullptr, false);
-    if (!line.is_object()) return invalid_model(place + ": not a JSON object");
-    auto out = o.decode ? decode_line(tokenizer, o, line) : encode_line(tokenizer, o, line);
-    if (!out.ok()) return std::move(out).status().with_context(place);
-    std::printf("%s\n", out->dump().c_str());
-    std::fflush(stdout);
+  if (o.pieces) {
+    text::DecodeStream stream(tokenizer, o.skip_special);
+    out["pieces"] = ordered_json::array();
+    for (int32_t id : ids) out["pieces"].push_back(stream.push(id));
+    out["pieces"].push_back(stream.flush());
   }
+  print(out);
   return ok_status();
 }
 
@@ -73,13 +77,20 @@ Status tokenize(const Options& o) {
 
 Run add_tokenize(CLI::App& app, Common&) {
   auto o = std::make_shared<Options>();
-  app.add_option("MODEL", o->model, "a model's folder or file, or a tokenizer.json")->required();
-  app.add_flag("--decode", o->decode, "lines of ids in, text out");
-  app.add_flag("--offsets", o->offsets, "also print the code points that each id covers");
-  app.add_flag("--pieces", o->pieces, "with --decode: also print the text as it is streamed");
-  app.add_flag("--no-special", o->no_special, "put no BOS, EOS or the like around the text");
-  app.add_flag("--skip-special", o->skip_special, "with --decode: leave special tokens out");
-  return [o]() -> Status { return tokenize(*o); };
+  app.add_option("MODEL", o->model, "a model, or a tokenizer.json")->required();
+  app.add_flag("--decode", o->decode, "ids to text");
+  app.add_flag("--offsets", o->offsets, "where each id stands in the text, in code points");
+  app.add_flag("--pieces", o->pieces, "with --decode: the text as it streams");
+  app.add_flag("--no-special", o->no_special, "do not add special tokens around the text");
+  app.add_flag("--skip-special", o->skip_special, "leave special tokens out of decoded text");
+  return [o]() -> Status {
+    DECANT_ASSIGN(const text::Tokenizer tokenizer, open_tokenizer(o->model));
+    return for_each_line([&](const std::string& line) -> Status {
+      const auto in = nlohmann::json::parse(line, nullptr, false);
+      if (in.is_discarded() || !in.is_object()) return invalid_argument("not a JSON object");
+      return o->decode ? decode_line(tokenizer, *o, in) : encode_line(tokenizer, *o, in);
+    });
+  };
 }
 
 }  // namespace decant::cli

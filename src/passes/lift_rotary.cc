@@ -97,6 +97,58 @@ class Tables {
   std::unordered_map<Value*, Value*> done_;
 };
 
+/// The parts of one Split along the last axis of a rank-4 x, whose first two are equally wide; else null.
+Node* split_in_halves(Value* first) {
+  Node* split = producer(first, "Split");
+  if (!split || first != split->output(0) || split->outputs().size() < 2 || split->outputs().size() > 3) return nullptr;
+  const Value *x = split->input(0), *second = split->output(1);
+  const int64_t axis = split->int_attribute("axis", 0);
+  if (!x->shape || x->shape->size() != 4 || (axis != -1 && axis != 3) || !first->shape || !second || !second->shape) return nullptr;
+  return first->shape->back() == second->shape->back() && first->shape->back().is_constant() ? split : nullptr;
+}
+
+struct Products {
+  Value *a, *c, *b, *s;  ///< a·c and b·s
+};
+
+/// x·c ∓ y·s of the node, with x and y given.
+std::optional<Products> products(Node* node, Value* x, Value* y) {
+  Node *left = producer(node->input(0), "Mul"), *right = producer(node->input(1), "Mul");
+  if (!left || !right) return std::nullopt;
+  Value *c = other_input(left, x), *s = other_input(right, y);
+  if (!c || !s) return std::nullopt;
+  return Products{x, c, y, s};
+}
+
+/// [batch, position, r/2] of the table [batch, 1, position, r/2].
+Value* squeezed(Value* table) {
+  Node* unsqueeze = producer(table, "Unsqueeze");
+  const auto axes = unsqueeze ? ints(unsqueeze->input(1)) : std::nullopt;
+  if (!axes || axes->size() != 1 || (*axes)[0] != 1) return nullptr;
+  Value* result = unsqueeze->input(0);
+  return result->shape && result->shape->size() == 3 ? result : nullptr;
+}
+
+/// concat(a·c - b·s, b·c + a·s[, rest]) of split(x): the RotaryEmbedding of x, or null.
+Result<Node*> from_split(Graph& graph, Node* concat) {
+  if (!concat->is("Concat") || concat->inputs().size() < 2 || concat->inputs().size() > 3) return nullptr;
+  Node *minus = producer(concat->input(0), "Sub"), *plus = producer(concat->input(1), "Add");
+  Node* first = minus ? producer(minus->input(0), "Mul") : nullptr;
+  if (!first || !plus) return nullptr;
+  Node* split = split_in_halves(first->input(0));
+  if (!split) split = split_in_halves(first->input(1));
+  if (!split || split->outputs().size() != concat->inputs().size()) return nullptr;
+  if (split->outputs().size() == 3 && concat->input(2) != split->output(2)) return nullptr;
+  Value *a = split->output(0), *b = split->output(1);
+  const auto lower = products(minus, a, b), upper = products(plus, b, a);
+  if (!lower || !upper || lower->c != upper->c || lower->s != upper->s) return nullptr;
+  Value *cos = squeezed(lower->c), *sin = squeezed(lower->s);
+  if (!cos || !sin || cos->dtype != a->dtype) return nullptr;
+  std::map<std::string, ir::Attribute, std::less<>> attributes;
+  if (split->outputs().size() == 3) attributes["rotary_embedding_dim"] = a->shape->back().constant() * 2;
+  return add_typed(graph, "RotaryEmbedding", {split->input(0), cos, sin}, std::move(attributes));
+}
+
 }  // namespace
 
 Result<bool> lift_rotary(Graph& graph) {
@@ -105,6 +157,13 @@ Result<bool> lift_rotary(Graph& graph) {
   const size_t count = graph.nodes().size();
   for (size_t i = 0; i < count; ++i) {
     Node* add = graph.nodes()[i].get();
+    if (add && add->is("Concat")) {
+      DECANT_ASSIGN(Node * rotary, from_split(graph, add));
+      if (rotary) {
+        replace(graph, add->output(0), rotary->output(0));
+        changed = true;
+      }
+    }
     if (!add || !add->is("Add")) continue;
     for (size_t side = 0; side < 2; ++side) {
       Node *plain = producer(add->input(side), "Mul"), *turned = producer(add->input(1 - side), "Mul");

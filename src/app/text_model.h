@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "app/text_files.h"
+#include "base/status.h"
+#include "runtime/session.h"
+#include "text/sampling/sampler.h"
+
+namespace decant::app {
+
+struct LoadOptions {
+  int threads = 0;            ///< 0: the machine's physical cores, within the process's limits
+  std::string isa;            ///< empty: the best
+  int64_t max_cache_len = 0;  ///< positions of the cache; 0: the model's own limit, at most kDefaultCacheLen
+  bool with_text = true;      ///< load tokenizer and chat template (false: ids only)
+};
+
+/// Long-context models do not allocate their whole context unless asked to.
+inline constexpr int64_t kDefaultCacheLen = 4096;
+
+struct GenerateOptions {
+  int64_t max_new_tokens = 256;
+  bool ignore_eos = false;
+  std::vector<std::string> stop_strings;
+  text::SamplingOptions sampling;
+};
+
+enum class Finish { kStop, kLength, kStopString };
+const char* to_string(Finish finish);
+
+struct Generation {
+  std::vector<int32_t> ids;  ///< new ids; a stop token that ended the text is not among them
+  std::string text;
+  Finish finish = Finish::kLength;
+  int64_t prompt_tokens = 0;
+  double prefill_seconds = 0, decode_seconds = 0;
+  int64_t decode_steps = 0;  ///< forward runs after the prompt's
+};
+
+/// A decoder with its tokenizer and one sequence. Not thread-safe.
+class TextModel {
+ public:
+  static Result<std::unique_ptr<TextModel>> load(const std::string& path, const LoadOptions& options);
+
+  /// Continues the sequence with `prompt` (ids) and generated tokens. `on_text` gets valid UTF-8 as it is settled.
+  /// A generation that fills the cache ends with kLength.
+  Result<Generation> generate(std::span<const int32_t> prompt, const GenerateOptions& options,
+                              const std::function<void(std::string_view)>& on_text = nullptr);
+
+  runtime::Session& session() { return *session_; }
+  const TextFiles& files() const { return *files_; }
+  double load_seconds() const { return load_seconds_; }
+
+ private:
+  std::unique_ptr<runtime::Session> session_;
+  std::optional<TextFiles> files_;
+  double load_seconds_ = 0;
+};
+
+/// Largest resident size of this process so far, in bytes.
+int64_t peak_rss_bytes();
+
+}  // namespace decant::app

@@ -1,0 +1,50 @@
+#include <cstdio>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "app/export.h"
+#include "cli/command.h"
+
+namespace decant::cli {
+namespace {
+
+struct Options {
+  app::ExportOptions request;
+  std::string precision = "fp32", cache = "dynamic";
+  int64_t max_cache_len = 0;
+};
+
+}  // namespace
+
+Run add_export(CLI::App& app, Common& common) {
+  auto o = std::make_shared<Options>();
+  app.add_option("SOURCE", o->request.source, "a .gguf file, or a folder with config.json and safetensors")->required();
+  app.add_option("-o,--output", o->request.output, "folder to write")->required();
+  app.add_option("--format", o->request.format, "onnx");
+  app.add_option("--precision", o->precision, "fp32, fp16 or bf16");
+  app.add_option("--cache", o->cache, "dynamic, static or none");
+  app.add_option("--max-cache-len", o->max_cache_len, "fixes the static cache's length")->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
+  app.add_option("--opset", o->request.opset, "version of the ONNX operators")->check(CLI::Range(13, 28));
+  return [o, &common]() -> Status {
+    DECANT_ASSIGN(o->request.precision, app::parse_precision(o->precision));
+    DECANT_ASSIGN(o->request.cache, app::parse_cache(o->cache));
+    if (o->max_cache_len > 0) o->request.max_cache_len = o->max_cache_len;
+    app::ExportReport report;
+    DECANT_RETURN_IF_ERROR(app::export_model(o->request, &report));
+    if (common.json) {
+      nlohmann::ordered_json line;
+      line["architecture"] = report.architecture;
+      line["output"] = o->request.output;
+      for (const auto& [name, bytes] : report.files) line["files"][name] = bytes;
+      std::printf("%s\n", line.dump().c_str());
+    } else if (!common.quiet) {
+      std::printf("%s -> %s\n", report.architecture.c_str(), o->request.output.c_str());
+      for (const auto& [name, bytes] : report.files) std::printf("%14llu  %s\n", static_cast<unsigned long long>(bytes), name.c_str());
+    }
+    return ok_status();
+  };
+}
+
+}  // namespace decant::cli
