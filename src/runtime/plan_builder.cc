@@ -21,6 +21,24 @@ const ir::State* state_of_output(const ir::Graph& graph, const Value* output) {
   return nullptr;
 }
 
+/// Writes dims that the plan has computed already: the whole of a graph's shape arithmetic comes down to this.
+class DimsKernel final : public Kernel {
+ public:
+  DimsKernel(const DimProgram& program, std::vector<int> slots) : program_(program), slots_(std::move(slots)) {}
+  Status run(const Call& call) override {
+    auto* out = call.outputs[0].as<int64_t>();
+    for (size_t i = 0; i < slots_.size(); ++i) out[i] = program_.at(slots_[i]);
+    return ok_status();
+  }
+
+ private:
+  const DimProgram& program_;
+  std::vector<int> slots_;
+};
+
+/// How many leading inputs a node reads, when the plan knows its output's shape: shape operands are not read.
+size_t inputs_read(const Node& node) { return is_view(node) || node.is("Expand") ? 1 : node.inputs().size(); }
+
 }  // namespace
 
 bool is_view(const Node& node) {
@@ -29,9 +47,12 @@ bool is_view(const Node& node) {
 
 Status PlanBuilder::build() {
   DECANT_RETURN_IF_ERROR(add_inputs());
+  find_needed();
   if (!options_.reference) find_groups();
   for (const auto& node : plan_.graph_->nodes()) {
-    if (grouped_.count(node.get())) continue;
+    bool needed = false;
+    for (const Value* v : node->outputs()) needed = needed || needed_.count(v);
+    if (!needed || grouped_.count(node.get())) continue;
     auto group = groups_.find(node.get());
     DECANT_RETURN_IF_ERROR(group == groups_.end() ? add_node(*node) : add_group(group->second));
   }
@@ -115,16 +136,55 @@ bool PlanBuilder::writes_state_in_place(const Node& node) const {
   return state && state->form == ir::State::Form::kFixed && state->input == node.input(0) && node.input(0)->users().size() == 1;
 }
 
+bool PlanBuilder::known_elements(const Node& node) const {
+  if (options_.reference || node.outputs().size() != 1 || !node.output(0)) return false;
+  const Value& v = *node.output(0);
+  if (v.dtype != DType::kInt64 || !v.elements || !resolvable(v)) return false;
+  for (const ir::Dim& d : *v.elements) {
+    for (const std::string& s : d.symbols()) {
+      if (!bindable_.count(s)) return false;
+    }
+  }
+  return true;
+}
+
+void PlanBuilder::find_needed() {
+  const auto& outputs = plan_.graph_->outputs();
+  needed_.insert(outputs.begin(), outputs.end());
+  const auto& nodes = plan_.graph_->nodes();
+  for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
+    const Node& node = **it;
+    bool needed = false, shapes_known = !options_.reference;
+    for (const Value* v : node.outputs()) {
+      needed = needed || needed_.count(v);
+      shapes_known = shapes_known && v && resolvable(*v);
+    }
+    if (!needed || known_elements(node)) continue;
+    const size_t read = shapes_known ? inputs_read(node) : node.inputs().size();
+    for (size_t i = 0; i < read; ++i) needed_.insert(node.input(i));
+  }
+}
+
 Status PlanBuilder::add_node(const Node& node) {
   std::vector<int> inputs, outputs;
+  if (known_elements(node)) {
+    std::vector<int> slots;
+    for (const ir::Dim& d : *node.output(0)->elements) slots.push_back(plan_.dims_program_.add(d));
+    outputs.push_back(new_value(*node.output(0), Plan::Storage::kArena));
+    return add_step(node, std::make_unique<DimsKernel>(plan_.dims_program_, std::move(slots)), {}, std::move(outputs));
+  }
   for (const Value* v : node.inputs()) {
+    if (v && !needed_.count(v)) {
+      inputs.push_back(-1);
+      continue;
+    }
     DECANT_ASSIGN(const int index, value_index(v));
     inputs.push_back(index);
   }
   bool dynamic = false;
   for (const Value* v : node.outputs()) dynamic = dynamic || (v && !resolvable(*v));
 
-  const bool view = is_view(node) && plan_.values_[static_cast<size_t>(inputs[0])].storage != Plan::Storage::kDynamic;
+  const bool view = is_view(node) && inputs[0] >= 0 && plan_.values_[static_cast<size_t>(inputs[0])].storage != Plan::Storage::kDynamic;
   if (!dynamic && (view || writes_state_in_place(node))) {
     const int out = new_value(*node.output(0), Plan::Storage::kAlias);
     plan_.values_[static_cast<size_t>(out)].root = root_of(inputs[0]);

@@ -20,6 +20,8 @@ class PlanBuilder {
   Status add_node(const ir::Node& node);
   Status add_group(const std::vector<const ir::Node*>& group);
   void find_groups();
+  void find_needed();
+  bool known_elements(const ir::Node& node) const;
   Status add_step(const ir::Node& node, std::unique_ptr<Kernel> kernel, std::vector<int> inputs, std::vector<int> outputs);
   Result<int> value_index(const ir::Value* value);
   int new_value(const ir::Value& value, Plan::Storage storage);
@@ -36,6 +38,7 @@ class PlanBuilder {
   std::unordered_set<std::string> bindable_;           ///< symbols that inputs give
   std::unordered_map<const ir::Node*, std::vector<const ir::Node*>> groups_;  ///< by first member
   std::unordered_set<const ir::Node*> grouped_;        ///< later members
+  std::unordered_set<const ir::Value*> needed_;        ///< values that some step reads, or outputs
 };
 
 /// Whether the op's output is its first input's memory under another shape.
