@@ -21,6 +21,7 @@ Status clean(ir::Graph& graph) {
 using Pass = Result<bool> (*)(ir::Graph&);
 
 Status lift(ir::Graph& graph, std::initializer_list<Pass> more) {
+  DECANT_RETURN_IF_ERROR(correct_labels(graph).status());
   DECANT_RETURN_IF_ERROR(name_scalar_inputs(graph).status());
   DECANT_RETURN_IF_ERROR(ir::infer_types(graph));
   DECANT_RETURN_IF_ERROR(clean(graph));

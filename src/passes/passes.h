@@ -19,6 +19,10 @@ Result<bool> fold_constants(ir::Graph& graph);
 /// constants.
 Result<bool> simplify(ir::Graph& graph);
 
+/// Older exporters label a mask's length "past + 1" whatever the number of new tokens: it becomes past + that number.
+/// (A run checks the dims it is given, so a label that was meant literally gives an error, not a wrong answer.)
+Result<bool> correct_labels(ir::Graph& graph);
+
 /// Gives scalar integer inputs a symbol for their value, so that lengths fed as tensors become dims.
 Result<bool> name_scalar_inputs(ir::Graph& graph);
 
