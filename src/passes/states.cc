@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <set>
 
 #include "passes/match.h"
@@ -155,8 +156,12 @@ Result<bool> keep_last_logits(Graph& graph) {
       const int64_t values[] = {v};
       return graph.add_constant(graph.unique_name(hint), ir::Constant::from_tensor(ir::Tensor::vector(values)));
     };
+    // There is a last row: runs of no tokens are refused by whoever feeds them.
+    for (const std::string& symbol : (*x->shape)[1].symbols()) {
+      ir::SymbolRange& range = graph.symbol_ranges[symbol];
+      range.min = std::max<int64_t>(range.min, 1);
+    }
     DECANT_ASSIGN(Node * slice, add_typed(graph, "Slice", {x, constant("last_row_start", -1), constant("last_row_end", INT64_MAX), constant("last_row_axis", 1)}));
-    (*slice->output(0)->shape)[1] = ir::Dim(1);
     first->set_input(0, slice->output(0));
     DECANT_RETURN_IF_ERROR(graph.sort());
     DECANT_RETURN_IF_ERROR(ir::infer_types(graph));
