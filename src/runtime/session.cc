@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "base/half.h"
 
@@ -90,6 +91,8 @@ Status Session::classify(int64_t capacity, int64_t default_capacity) {
       input.role = Role::kMask;
     } else if (starts_with(v.name, "attention_mask") && rank == 4 && v.dtype == DType::kBool) {
       input.role = Role::kBoolMask;
+    } else if (starts_with(v.name, "attention_mask") && rank == 4 && v.dtype == DType::kFloat32) {
+      input.role = Role::kAddedMask;
     } else if (v.name == "cache_length" && rank == 0 && is_index(v.dtype)) {
       input.role = Role::kLength;
     } else if (v.name == "cache_position" && rank == 1 && is_index(v.dtype)) {
@@ -185,6 +188,17 @@ Status Session::fill(Input& input, const Value& value, std::span<const int64_t> 
       if (fixed_ && capacity_ < kReservedPositions) DECANT_RETURN_IF_ERROR(input.buffer.reserve(static_cast<size_t>(capacity_) * 8));
       DECANT_RETURN_IF_ERROR(shape_of({1, width}));
       for (int64_t j = 0; j < width; ++j) store_index(value.dtype, input.buffer.data, j, j < total ? 1 : 0);
+      break;
+    }
+    case Role::kAddedMask: {  // 0 where a query may attend, the lowest float elsewhere: added to the scores
+      const int64_t width = mask_length((*value.shape)[3], total);
+      DECANT_RETURN_IF_ERROR(shape_of({1, 1, n, width}));
+      auto* mask = reinterpret_cast<float*>(input.buffer.data);
+      for (int64_t i = 0; i < n; ++i) {
+        for (int64_t j = 0; j < width; ++j) {
+          mask[i * width + j] = j <= length_ + i ? 0.0f : std::numeric_limits<float>::lowest();
+        }
+      }
       break;
     }
     case Role::kBoolMask: {

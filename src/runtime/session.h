@@ -40,7 +40,7 @@ class Session {
   Plan& plan() { return *plan_; }
 
  private:
-  enum class Role { kIds, kMask, kBoolMask, kPositions, kLength, kPositionList, kState };
+  enum class Role { kIds, kMask, kBoolMask, kAddedMask, kPositions, kLength, kPositionList, kState };
   struct Buffer {
     std::byte* data = nullptr;
     size_t bytes = 0;

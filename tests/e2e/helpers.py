@@ -68,7 +68,7 @@ def forward(model, inputs, *extra):
     """`decant forward`: named numpy arrays in, the graph's named outputs back."""
     with tempfile.TemporaryDirectory() as folder:
         source, target = f"{folder}/in.safetensors", f"{folder}/out.safetensors"
-        safetensors.numpy.save_file({name: np.ascontiguousarray(value) for name, value in inputs.items()}, source)
+        safetensors.numpy.save_file({name: np.array(value, order="C") for name, value in inputs.items()}, source)
         run_decant(["forward", model, "--inputs", source, "--outputs", target, *extra])
         return safetensors.numpy.load_file(target)
 

@@ -72,9 +72,12 @@ def test_transformers_plain_export(plain_export, tiny_llama, batch, length):
     compare(plain_export, "model", {name: value.numpy() for name, value in inputs.items()}, expected)
 
 
-@pytest.fixture(scope="module")
-def generation_export(exporters, tiny_llama, tmp_path_factory):
-    """(folder, [(component, inputs, eager outputs)]): static cache, decode with several tokens."""
+@pytest.fixture(scope="module", params=["sdpa", "eager"])
+def generation_export(request, exporters, tiny_llama, tmp_path_factory):
+    """(folder, [(component, inputs, outputs)]): static cache, decode with several tokens.
+
+    Transformers hands its sdpa attention a bool mask, its eager one a float mask to be added: both appear in exports.
+    """
     import torch
     import transformers
     from transformers.exporters.utils import decompose_for_generation
@@ -86,6 +89,8 @@ def generation_export(exporters, tiny_llama, tmp_path_factory):
     config = transformers.GenerationConfig(cache_implementation="static", max_cache_len=48, **settings)
     arguments = {"generation_config": config, "multi_token_decode": True}
     folder = tmp_path_factory.mktemp("transformers") / "generation"
+    model = copy.deepcopy(model)
+    model.set_attn_implementation(request.param)
     with torch.no_grad():
         exporter = exporters.OnnxExporter()
         made = exporter.export_for_generation(

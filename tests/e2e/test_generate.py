@@ -97,6 +97,9 @@ def test_prompt_over_the_capacity_says_how_to_raise_it(tiny_llama, tmp_path):
 
 
 def test_unknown_model_type_prints_the_supported_ones(tmp_path):
+    import safetensors.numpy
+
+    safetensors.numpy.save_file({"w": np.zeros((2, 2), np.float32)}, tmp_path / "model.safetensors")
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "quokka", "architectures": ["QuokkaForCausalLM"]}))
     run = helpers.run_decant(["export", tmp_path, "-o", tmp_path / "out"], check=False)
     assert run.returncode == 1
