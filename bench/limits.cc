@@ -85,7 +85,8 @@ int main(int argc, char** argv) {
   const double bandwidth =
       rate(threads, double(part) * threads, [&](int i) { sink = read_all(data + i * part, part); });
   constexpr int64_t kCount = 40'000'000;
-  const double flops = rate(threads, 2.0 * kLanes * 12 * kCount * threads, [&](int) { sink = multiply_add(kCount); });
-  std::printf("{\"threads\": %d, \"read_gb_per_s\": %.1f, \"fma_gflop_per_s\": %.0f}\n", threads, bandwidth / 1e9,
-              flops / 1e9);
+  const double flops =
+      rate(threads, 2.0 * kLanes * 12 * kCount * threads, [&](int) { sink = multiply_add(kCount); });
+  std::printf("{\"threads\": %d, \"read_gb_per_s\": %.1f, \"fma_gflop_per_s\": %.0f}\n", threads,
+              bandwidth / 1e9, flops / 1e9);
 }

@@ -17,7 +17,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
 
 /// Bytes of the constants that products read: what a decode step streams.
 int64_t weight_bytes(const ir::Graph& graph) {
@@ -104,7 +106,8 @@ Status bench(const BenchOptions& options, const std::function<void(const BenchCa
       DECANT_RETURN_IF_ERROR(session.rewind(0));
       const auto begin = Clock::now();
       DECANT_RETURN_IF_ERROR(session.append(ids));
-      if (i > 0) c.tokens_per_second.push_back(static_cast<double>(n) / seconds_since(begin));  // the first warms up
+      if (i > 0)
+        c.tokens_per_second.push_back(static_cast<double>(n) / seconds_since(begin));  // the first warms up
     }
     report(c);
   }
@@ -112,7 +115,8 @@ Status bench(const BenchOptions& options, const std::function<void(const BenchCa
   BenchCase c = base;
   c.name = "decode";
   c.tokens = options.new_tokens;
-  c.bytes_per_token = weights + session.state_bytes_per_position() * (options.context + options.new_tokens / 2);
+  c.bytes_per_token =
+      weights + session.state_bytes_per_position() * (options.context + options.new_tokens / 2);
   c.read_bandwidth = read_bandwidth(engine->pool, static_cast<size_t>(weights));
   if (options.profile) session.plan().set_profiling(true);
   for (int i = 0; i < options.repeat; ++i) {
@@ -130,7 +134,8 @@ Status bench(const BenchOptions& options, const std::function<void(const BenchCa
     std::string table;
     char row[128];
     for (const auto& p : session.plan().profile()) {
-      std::snprintf(row, sizeof row, "%-28s %9.2f ms  %8lld calls\n", p.op.c_str(), 1e3 * p.seconds, static_cast<long long>(p.calls));
+      std::snprintf(row, sizeof row, "%-28s %9.2f ms  %8lld calls\n", p.op.c_str(), 1e3 * p.seconds,
+                    static_cast<long long>(p.calls));
       table += row;
     }
     log(LogLevel::kInfo, table);

@@ -27,7 +27,8 @@ namespace {
 using models::CacheForm;
 using ::testing::HasSubstr;
 
-std::unique_ptr<runtime::Session> open(std::unique_ptr<ir::Graph> graph, int64_t capacity = 32, int threads = 1) {
+std::unique_ptr<runtime::Session> open(std::unique_ptr<ir::Graph> graph, int64_t capacity = 32,
+                                       int threads = 1) {
   const Status optimized = passes::optimize_for_generation(*graph);
   EXPECT_TRUE(optimized.ok()) << optimized.to_string();
   auto engine = runtime::Engine::create(threads, "");
@@ -43,14 +44,17 @@ std::vector<float> reference_logits(const std::vector<int64_t>& ids) {
   auto graph = testing::capture_tiny(CacheForm::kNone);
   std::vector<int64_t> ones(ids.size(), 1), positions;
   for (size_t i = 0; i < ids.size(); ++i) positions.push_back(static_cast<int64_t>(i));
-  auto row = [&](const std::vector<int64_t>& v) { return ir::Tensor::vector(v).reshaped({1, static_cast<int64_t>(v.size())}); };
+  auto row = [&](const std::vector<int64_t>& v) {
+    return ir::Tensor::vector(v).reshaped({1, static_cast<int64_t>(v.size())});
+  };
   const ir::Tensor inputs[] = {row(ids), row(ones), row(positions)};
   auto out = ir::evaluate_graph(*graph, inputs);
   EXPECT_TRUE(out.ok()) << out.status().to_string();
   const ir::Tensor& logits = (*out)[0];
   const int64_t vocabulary = logits.dims()[2];
   std::vector<float> last;
-  for (int64_t i = 0; i < vocabulary; ++i) last.push_back(static_cast<float>(logits.double_at(logits.elements() - vocabulary + i)));
+  for (int64_t i = 0; i < vocabulary; ++i)
+    last.push_back(static_cast<float>(logits.double_at(logits.elements() - vocabulary + i)));
   return last;
 }
 
@@ -71,7 +75,8 @@ TEST_P(CacheForms, PromptThenStepsEqualTheReference) {
     const Status s = session->append(std::span(kIds).subspan(at, n));
     ASSERT_TRUE(s.ok()) << s.to_string();
     at += n;
-    expect_near(session->logits(), reference_logits({kIds.begin(), kIds.begin() + static_cast<std::ptrdiff_t>(at)}), 2e-4f);
+    expect_near(session->logits(),
+                reference_logits({kIds.begin(), kIds.begin() + static_cast<std::ptrdiff_t>(at)}), 2e-4f);
   }
 }
 
@@ -84,7 +89,8 @@ TEST_P(CacheForms, RewindEqualsAFreshRun) {
   expect_near(session->logits(), reference_logits({kIds[0], kIds[1], kIds[2], 70, 71}), 2e-4f);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CacheForms, ::testing::Values(CacheForm::kNone, CacheForm::kDynamic, CacheForm::kStatic));
+INSTANTIATE_TEST_SUITE_P(All, CacheForms,
+                         ::testing::Values(CacheForm::kNone, CacheForm::kDynamic, CacheForm::kStatic));
 
 TEST(Decoding, EverythingRunsOnFastKernels) {
   for (CacheForm form : {CacheForm::kDynamic, CacheForm::kStatic}) {
@@ -130,7 +136,8 @@ TEST(Decoding, HalfPrecisionKeepsItsCacheAndComesClose) {
 }
 
 TEST(Decoding, TwoThreadsGiveTheSameIds) {
-  auto one = open(testing::capture_tiny(CacheForm::kStatic), 32, 1), two = open(testing::capture_tiny(CacheForm::kStatic), 32, 2);
+  auto one = open(testing::capture_tiny(CacheForm::kStatic), 32, 1),
+       two = open(testing::capture_tiny(CacheForm::kStatic), 32, 2);
   ASSERT_TRUE(one->append(kIds).ok());
   ASSERT_TRUE(two->append(kIds).ok());
   expect_near(two->logits(), {one->logits().begin(), one->logits().end()}, 1e-5f);

@@ -60,8 +60,9 @@ Status export_model(const ExportOptions& options, ExportReport* report) {
   if (options.format != "onnx") return unsupported("export format '" + options.format + "'; possible: onnx");
   DECANT_ASSIGN(Source source, open_source(options.source));
   const auto config = config_view(source.config);
-  auto captured = models::capture(*config, *source.weights,
-                                  {.dtype = options.precision, .cache = options.cache, .max_cache_len = options.max_cache_len});
+  auto captured = models::capture(
+      *config, *source.weights,
+      {.dtype = options.precision, .cache = options.cache, .max_cache_len = options.max_cache_len});
   if (!captured.ok()) return std::move(captured).status().with_context(options.source);
   const std::unique_ptr<ir::Graph> graph = *std::move(captured);
   graph->name = "main_graph";

@@ -20,7 +20,8 @@ struct ExportOptions {
   std::string format = "onnx";
   DType precision = DType::kFloat32;
   models::CacheForm cache = models::CacheForm::kDynamic;
-  std::optional<int64_t> max_cache_len;  ///< static cache only; absent: any length, chosen when the graph runs
+  std::optional<int64_t>
+      max_cache_len;  ///< static cache only; absent: any length, chosen when the graph runs
   int opset = 18;
 };
 
@@ -30,13 +31,14 @@ Result<models::CacheForm> parse_cache(std::string_view text);
 
 struct ExportReport {
   std::string architecture;  ///< class name of the config, or its model_type
-  std::vector<std::pair<std::string, uint64_t>> files;  ///< name within the folder, bytes; in the order written
+  std::vector<std::pair<std::string, uint64_t>>
+      files;  ///< name within the folder, bytes; in the order written
 };
 
 /// Writes the folder: model.onnx and model.onnx.data, config.json, generation_config.json, tokenizer.json and
-/// tokenizer_config.json where the source has them, and export.json, in the layout of Transformers' exporters. Each
-/// file appears complete or not at all, export.json last: a folder without it is an unfinished export. Weights are
-/// converted while they are written, one block of rows at a time.
+/// tokenizer_config.json where the source has them, and export.json, in the layout of Transformers'
+/// exporters. Each file appears complete or not at all, export.json last: a folder without it is an
+/// unfinished export. Weights are converted while they are written, one block of rows at a time.
 Status export_model(const ExportOptions& options, ExportReport* report = nullptr);
 
 }  // namespace decant::app

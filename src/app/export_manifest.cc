@@ -53,7 +53,8 @@ int64_t example_size(const std::string& symbol) { return symbol == "max_cache_le
 Json describe_leaf(const ir::Value& value) {
   Json shape = Json::array();
   for (const ir::Dim& dim : value.shape.value_or(ir::Shape{})) {
-    const auto size = dim.evaluate([](const std::string& symbol) { return std::optional(example_size(symbol)); });
+    const auto size =
+        dim.evaluate([](const std::string& symbol) { return std::optional(example_size(symbol)); });
     shape.push_back(size.ok() ? *size : 0);
   }
   return Json{{"rank", shape.size()}, {"shape", shape}, {"dtype", std::string(to_string(value.dtype))}};
@@ -74,9 +75,12 @@ Json describe_inputs(const ir::Graph& graph) {
 
 const char* cache_name(models::CacheForm form) {
   switch (form) {
-    case models::CacheForm::kNone: return "none";
-    case models::CacheForm::kDynamic: return "dynamic";
-    case models::CacheForm::kStatic: return "static";
+    case models::CacheForm::kNone:
+      return "none";
+    case models::CacheForm::kDynamic:
+      return "dynamic";
+    case models::CacheForm::kStatic:
+      return "static";
   }
   return "";
 }

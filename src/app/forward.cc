@@ -13,10 +13,13 @@
 namespace decant::app {
 namespace {
 
-ir::Tensor tensor_of(const safetensors::Tensor& t) { return ir::Tensor::view(t.dtype, t.dims, t.bytes.data(), t.file); }
+ir::Tensor tensor_of(const safetensors::Tensor& t) {
+  return ir::Tensor::view(t.dtype, t.dims, t.bytes.data(), t.file);
+}
 
 /// Inputs by position. A growing cache that was not given is empty; batch and other dims are one.
-Result<std::vector<ir::Tensor>> gather_inputs(const ir::Graph& graph, const safetensors::SafetensorsFile& file) {
+Result<std::vector<ir::Tensor>> gather_inputs(const ir::Graph& graph,
+                                              const safetensors::SafetensorsFile& file) {
   std::vector<ir::Tensor> inputs;
   std::string missing, unknown;
   for (const ir::Value* v : graph.inputs()) {
@@ -32,7 +35,8 @@ Result<std::vector<ir::Tensor>> gather_inputs(const ir::Graph& graph, const safe
     if (!known) unknown += (unknown.empty() ? "'" : ", '") + t.name + "'";
   }
   if (!missing.empty()) {
-    return invalid_argument(file.path() + ": the graph's inputs " + missing + " are missing" + (unknown.empty() ? "" : "; unknown there: " + unknown));
+    return invalid_argument(file.path() + ": the graph's inputs " + missing + " are missing" +
+                            (unknown.empty() ? "" : "; unknown there: " + unknown));
   }
   if (!unknown.empty()) return invalid_argument(file.path() + ": the graph has no inputs " + unknown);
   return inputs;
@@ -41,15 +45,16 @@ Result<std::vector<ir::Tensor>> gather_inputs(const ir::Graph& graph, const safe
 Status write_outputs(const std::string& path, const std::vector<NamedOutput>& outputs) {
   std::vector<safetensors::NamedTensor> tensors;
   for (const NamedOutput& o : outputs) {
-    tensors.push_back({o.name, o.tensor.dtype(), o.tensor.dims(), {o.tensor.data_as<std::byte>(), o.tensor.bytes()}});
+    tensors.push_back(
+        {o.name, o.tensor.dtype(), o.tensor.dims(), {o.tensor.data_as<std::byte>(), o.tensor.bytes()}});
   }
   return safetensors::write_safetensors(path, tensors);
 }
 
 }  // namespace
 
-Status forward(const std::string& model, const std::string& inputs_path, const std::string& outputs_path, const ForwardOptions& options,
-               std::vector<double>* seconds) {
+Status forward(const std::string& model, const std::string& inputs_path, const std::string& outputs_path,
+               const ForwardOptions& options, std::vector<double>* seconds) {
   DECANT_ASSIGN(const Layout layout, find_layout(model));
   const Component* component = options.component.empty() ? layout.decoder() : layout.find(options.component);
   if (!component) {
@@ -83,7 +88,8 @@ Status forward(const std::string& model, const std::string& inputs_path, const s
   DECANT_ASSIGN(auto plan, runtime::Plan::compile(std::move(graph), engine, plan_options));
   std::vector<runtime::Arg> args;
   for (const ir::Tensor& t : inputs) {
-    args.push_back({t.dtype(), const_cast<void*>(t.data()), t.dims().data(), static_cast<int32_t>(t.rank()), t.elements()});
+    args.push_back({t.dtype(), const_cast<void*>(t.data()), t.dims().data(), static_cast<int32_t>(t.rank()),
+                    t.elements()});
   }
   for (int i = 0; i < options.repeat; ++i) {
     const auto begin = now();
@@ -92,7 +98,8 @@ Status forward(const std::string& model, const std::string& inputs_path, const s
   }
   for (size_t i = 0; i < output_names.size(); ++i) {
     const runtime::Arg& out = plan->output(i);
-    outputs.push_back({output_names[i], ir::Tensor::view(out.dtype, {out.dims, out.dims + out.rank}, out.data, nullptr)});
+    outputs.push_back(
+        {output_names[i], ir::Tensor::view(out.dtype, {out.dims, out.dims + out.rank}, out.data, nullptr)});
   }
   return write_outputs(outputs_path, outputs);
 }

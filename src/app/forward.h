@@ -23,10 +23,10 @@ struct NamedOutput {
   ir::Tensor tensor;
 };
 
-/// Runs one graph once (`repeat` times for timing) on tensors from a safetensors file and writes all its outputs,
-/// under their own names, to another. Inputs of zero elements for growing caches may be left out.
+/// Runs one graph once (`repeat` times for timing) on tensors from a safetensors file and writes all its
+/// outputs, under their own names, to another. Inputs of zero elements for growing caches may be left out.
 /// Fails, with all names, when inputs are missing or unknown. `seconds` gets one entry for each run.
-Status forward(const std::string& model, const std::string& inputs_path, const std::string& outputs_path, const ForwardOptions& options,
-               std::vector<double>* seconds);
+Status forward(const std::string& model, const std::string& inputs_path, const std::string& outputs_path,
+               const ForwardOptions& options, std::vector<double>* seconds);
 
 }  // namespace decant::app

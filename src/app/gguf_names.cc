@@ -31,12 +31,14 @@ constexpr Entry kLayer[] = {
 
 template <size_t kCount>
 const Entry* find(const Entry (&entries)[kCount], std::string_view name) {
-  auto it = std::find_if(std::begin(entries), std::end(entries), [&](const Entry& e) { return e.gguf == name; });
+  auto it =
+      std::find_if(std::begin(entries), std::end(entries), [&](const Entry& e) { return e.gguf == name; });
   return it == std::end(entries) ? nullptr : it;
 }
 
 bool is_number(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
 }  // namespace

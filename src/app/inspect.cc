@@ -12,9 +12,13 @@
 namespace decant::app {
 namespace {
 
-std::string type_of(const ir::Value& v) { return std::string(to_string(v.dtype)) + (v.shape ? ir::to_string(*v.shape) : "[...]"); }
+std::string type_of(const ir::Value& v) {
+  return std::string(to_string(v.dtype)) + (v.shape ? ir::to_string(*v.shape) : "[...]");
+}
 
-std::string op_name(const ir::Node& node) { return node.domain().empty() ? node.op() : node.domain() + "::" + node.op(); }
+std::string op_name(const ir::Node& node) {
+  return node.domain().empty() ? node.op() : node.domain() + "::" + node.op();
+}
 
 std::map<std::string, int64_t> count_ops(const ir::Graph& graph) {
   std::map<std::string, int64_t> counts;
@@ -46,7 +50,8 @@ int64_t bytes_on_disk(const std::string& path) {
   if (folder.empty()) folder = ".";
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const std::string other = entry.path().filename().string();
-    const bool data = other.compare(0, name.size(), name) == 0 && (other.size() == name.size() || other[name.size()] == '.' || other[name.size()] == '_');
+    const bool data = other.compare(0, name.size(), name) == 0 &&
+                      (other.size() == name.size() || other[name.size()] == '.' || other[name.size()] == '_');
     if (data && entry.is_regular_file(error)) sum += static_cast<int64_t>(entry.file_size(error));
   }
   return sum;
@@ -60,14 +65,16 @@ Result<ComponentInfo> inspect_component(const Layout& layout, const Component& c
   DECANT_ASSIGN(auto graph, load_graph(layout, component));
   info.ops = count_ops(*graph);
   for (const auto& v : graph->values()) {
-    if (v->constant) info.weights[std::string(to_string(v->dtype))] += static_cast<int64_t>(v->constant->bytes());
+    if (v->constant)
+      info.weights[std::string(to_string(v->dtype))] += static_cast<int64_t>(v->constant->bytes());
   }
   DECANT_RETURN_IF_ERROR(passes::optimize_for_forward(*graph).with_context(component.path));
   for (const ir::Value* v : graph->inputs()) info.inputs.emplace_back(v->name, type_of(*v));
   for (const ir::Value* v : graph->outputs()) info.outputs.emplace_back(v->name, type_of(*v));
   for (const ir::State& s : graph->states) {
-    info.states.push_back(s.input->name + " -> " + s.output->name + (s.form == ir::State::Form::kGrowing ? " (growing" : " (fixed") +
-                          ", axis " + std::to_string(s.axis) + ")");
+    info.states.push_back(s.input->name + " -> " + s.output->name +
+                          (s.form == ir::State::Form::kGrowing ? " (growing" : " (fixed") + ", axis " +
+                          std::to_string(s.axis) + ")");
   }
   info.compiled_ops = count_ops(*graph);
   for (const auto& node : graph->nodes()) {
@@ -88,7 +95,8 @@ Result<Inspection> inspect(const std::string& path) {
     result.components.push_back(std::move(info));
   }
   if (auto files = TextFiles::load(layout); files.ok()) {
-    for (const auto& entry : files->stop_tokens().entries()) result.stop_tokens.emplace_back(entry.id, entry.sources);
+    for (const auto& entry : files->stop_tokens().entries())
+      result.stop_tokens.emplace_back(entry.id, entry.sources);
   }
   return result;
 }

@@ -13,8 +13,8 @@ namespace decant::app {
 struct ComponentInfo {
   std::string name, file;
   std::vector<std::pair<std::string, std::string>> inputs, outputs;  ///< name, "float32[batch, 3]"
-  std::vector<std::string> states;                                   ///< "past_key_values.0.key -> present.0.key (growing, axis 2)"
-  std::map<std::string, int64_t> ops;            ///< as the file has them
+  std::vector<std::string> states;     ///< "past_key_values.0.key -> present.0.key (growing, axis 2)"
+  std::map<std::string, int64_t> ops;  ///< as the file has them
   std::map<std::string, int64_t> compiled_ops;   ///< after the passes: what was lifted shows here
   std::map<std::string, int64_t> reference_ops;  ///< of those, run on reference kernels
   std::map<std::string, int64_t> weights;        ///< bytes by dtype

@@ -19,18 +19,21 @@ bool is_file(const fs::path& path) {
 
 /// A manifest names files beside it; anything that could leave the folder is refused.
 bool plain_name(const std::string& name) {
-  return !name.empty() && name.find('/') == std::string::npos && name.find('\\') == std::string::npos && name != ".." && name != ".";
+  return !name.empty() && name.find('/') == std::string::npos && name.find('\\') == std::string::npos &&
+         name != ".." && name != ".";
 }
 
 Result<Layout> from_manifest(const fs::path& folder) {
   const std::string manifest = (folder / "export.json").string();
   DECANT_ASSIGN(const std::string text, read_file(manifest, uint64_t{64} << 20));
   const auto json = nlohmann::json::parse(text, nullptr, false);
-  if (json.is_discarded() || !json.is_object() || !json.contains("components") || !json["components"].is_object()) {
+  if (json.is_discarded() || !json.is_object() || !json.contains("components") ||
+      !json["components"].is_object()) {
     return invalid_model(manifest + ": not an export manifest: it has no object 'components'");
   }
   if (json.contains("export_format") && json["export_format"] != "onnx") {
-    return unsupported(manifest + ": export_format is " + json["export_format"].dump() + "; decant runs onnx exports");
+    return unsupported(manifest + ": export_format is " + json["export_format"].dump() +
+                       "; decant runs onnx exports");
   }
   Layout layout;
   layout.description = "onnx export with a manifest (export.json)";
@@ -40,8 +43,11 @@ Result<Layout> from_manifest(const fs::path& folder) {
       return invalid_model(manifest + ": component '" + name + "' names no file");
     }
     const std::string file = component["file"].get<std::string>();
-    if (!plain_name(file)) return invalid_model(manifest + ": component '" + name + "': file '" + file + "' is outside the export's folder");
-    if (!is_file(folder / file)) return not_found(manifest + ": component '" + name + "': " + file + " is missing");
+    if (!plain_name(file))
+      return invalid_model(manifest + ": component '" + name + "': file '" + file +
+                           "' is outside the export's folder");
+    if (!is_file(folder / file))
+      return not_found(manifest + ": component '" + name + "': " + file + " is missing");
     layout.components.push_back({name, (folder / file).string()});
   }
   if (layout.components.empty()) return invalid_model(manifest + ": no components");
@@ -54,17 +60,21 @@ Result<Layout> from_folder(const fs::path& folder) {
   layout.folder = folder.string();
   for (const fs::path& candidate : {folder / "model.onnx", folder / "onnx" / "model.onnx"}) {
     if (!is_file(candidate)) continue;
-    layout.description = candidate.parent_path() == folder ? "single onnx file (model.onnx)" : "repository with onnx/model.onnx";
+    layout.description = candidate.parent_path() == folder ? "single onnx file (model.onnx)"
+                                                           : "repository with onnx/model.onnx";
     layout.components.push_back({"model", candidate.string()});
     return layout;
   }
-  if (is_file(folder / "config.json") && (is_file(folder / "model.safetensors") || is_file(folder / "model.safetensors.index.json"))) {
+  if (is_file(folder / "config.json") &&
+      (is_file(folder / "model.safetensors") || is_file(folder / "model.safetensors.index.json"))) {
     layout.kind = Layout::Kind::kCheckpoint;
     layout.description = "checkpoint (config.json with safetensors)";
     layout.components.push_back({"model", folder.string()});
     return layout;
   }
-  return not_found(folder.string() + ": no model here. Looked for export.json, model.onnx, onnx/model.onnx, and config.json with model.safetensors");
+  return not_found(folder.string() +
+                   ": no model here. Looked for export.json, model.onnx, onnx/model.onnx, and config.json "
+                   "with model.safetensors");
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ struct Layout {
   };
   Kind kind = Kind::kOnnx;
   std::string description;  ///< for people: "onnx export (export.json)", "single onnx file", ...
-  std::string folder;       ///< where config, tokenizer and generation config lie; empty for a bare file without them
+  std::string
+      folder;  ///< where config, tokenizer and generation config lie; empty for a bare file without them
   std::vector<Component> components;
 
   /// The graph that generates text, or the only one; null when the choice is ambiguous.

@@ -23,7 +23,8 @@ std::map<std::string, int64_t> count_ops(const ir::Graph& graph) {
 
 ir::Tensor random_floats(std::vector<int64_t> dims, std::mt19937& random) {
   auto t = ir::Tensor::allocate(DType::kFloat32, std::move(dims));
-  for (int64_t i = 0; i < t->elements(); ++i) t->mutable_data_as<float>()[i] = static_cast<float>(random() % 2000) / 1000.0f - 1.0f;
+  for (int64_t i = 0; i < t->elements(); ++i)
+    t->mutable_data_as<float>()[i] = static_cast<float>(random() % 2000) / 1000.0f - 1.0f;
   return *t;
 }
 
@@ -39,15 +40,21 @@ std::vector<ir::Tensor> inputs_for(const ir::Graph& graph, CacheForm form) {
       positions.push_back(past + s);
     }
     // The first position of the second row is padding; its own query rows all lie behind it.
-    for (int64_t j = 0; j < width; ++j) mask.push_back(j < past + kSequence && !(form != CacheForm::kNone && b == 1 && j == 0));
+    for (int64_t j = 0; j < width; ++j)
+      mask.push_back(j < past + kSequence && !(form != CacheForm::kNone && b == 1 && j == 0));
   }
   std::vector<ir::Tensor> out;
   for (const ir::Value* v : graph.inputs()) {
-    if (v->name == "input_ids") out.push_back(ir::Tensor::vector(ids).reshaped({kBatch, kSequence}));
-    else if (v->name == "position_ids") out.push_back(ir::Tensor::vector(positions).reshaped({kBatch, kSequence}));
-    else if (v->name == "attention_mask") out.push_back(ir::Tensor::vector(mask).reshaped({kBatch, width}));
-    else if (v->name == "cache_length") out.push_back(ir::Tensor::scalar(past));
-    else out.push_back(random_floats({kBatch, 2, form == CacheForm::kStatic ? kCapacity : past, 8}, random));
+    if (v->name == "input_ids")
+      out.push_back(ir::Tensor::vector(ids).reshaped({kBatch, kSequence}));
+    else if (v->name == "position_ids")
+      out.push_back(ir::Tensor::vector(positions).reshaped({kBatch, kSequence}));
+    else if (v->name == "attention_mask")
+      out.push_back(ir::Tensor::vector(mask).reshaped({kBatch, width}));
+    else if (v->name == "cache_length")
+      out.push_back(ir::Tensor::scalar(past));
+    else
+      out.push_back(random_floats({kBatch, 2, form == CacheForm::kStatic ? kCapacity : past, 8}, random));
   }
   return out;
 }
@@ -75,7 +82,9 @@ TEST_P(Lifting, UndoesTheLoweringAndKeepsTheValues) {
     if (want != captured.end()) EXPECT_EQ(lifted.count(op) ? lifted.at(op) : 0, want->second) << op;
   }
   EXPECT_EQ(lifted.at("SwiGLU"), 2);
-  EXPECT_EQ(lifted.count("Softmax") + lifted.count("ScatterElements") + lifted.count("Pow") + lifted.count("Split"), 0u);
+  EXPECT_EQ(
+      lifted.count("Softmax") + lifted.count("ScatterElements") + lifted.count("Pow") + lifted.count("Split"),
+      0u);
   EXPECT_EQ(graph->states.size(), GetParam() == CacheForm::kNone ? 0u : 4u);
 
   auto after = ir::evaluate_graph(*graph, inputs);
@@ -84,12 +93,14 @@ TEST_P(Lifting, UndoesTheLoweringAndKeepsTheValues) {
   for (size_t i = 0; i < before->size(); ++i) {
     ASSERT_EQ((*before)[i].dims(), (*after)[i].dims());
     for (int64_t e = 0; e < (*before)[i].elements(); ++e) {
-      ASSERT_NEAR((*before)[i].double_at(e), (*after)[i].double_at(e), 1e-4) << graph->outputs()[i]->name << " at " << e;
+      ASSERT_NEAR((*before)[i].double_at(e), (*after)[i].double_at(e), 1e-4)
+          << graph->outputs()[i]->name << " at " << e;
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Lifting, ::testing::Values(CacheForm::kNone, CacheForm::kDynamic, CacheForm::kStatic));
+INSTANTIATE_TEST_SUITE_P(All, Lifting,
+                         ::testing::Values(CacheForm::kNone, CacheForm::kDynamic, CacheForm::kStatic));
 
 }  // namespace
 }  // namespace decant::app

@@ -33,7 +33,8 @@ Result<std::string> read_if_there(const fs::path& path) {
 /// The folder's tokenizer_config.json, with the template that may stand in a file of its own.
 Result<std::string> tokenizer_config_of(const std::string& folder) {
   DECANT_ASSIGN(const huggingface::TokenizerConfig config, huggingface::TokenizerConfig::load(folder));
-  Json json = config.json.empty() ? Json::object() : Json::parse(config.json, nullptr, /*allow_exceptions=*/false);
+  Json json =
+      config.json.empty() ? Json::object() : Json::parse(config.json, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return invalid_model(folder + "/tokenizer_config.json: not a JSON object");
   if (config.chat_templates.size() == 1 && config.chat_templates[0].first == "default") {
     json["chat_template"] = config.chat_templates[0].second;
@@ -67,7 +68,8 @@ Result<std::string> generation_config_of(const std::string& folder) {
 Result<Source> open_gguf(const std::string& path) {
   DECANT_ASSIGN(const std::shared_ptr<const gguf::GgufFile> file, gguf::GgufFile::open(path));
   DECANT_ASSIGN(std::string config_json, hf_config_from_gguf(*file));
-  DECANT_ASSIGN(huggingface::ModelConfig config, huggingface::ModelConfig::parse(std::move(config_json), path));
+  DECANT_ASSIGN(huggingface::ModelConfig config,
+                huggingface::ModelConfig::parse(std::move(config_json), path));
   DECANT_ASSIGN(std::unique_ptr<models::WeightSource> weights, gguf_weights(file));
   Source source{.path = path, .config = std::move(config), .weights = std::move(weights)};
   DECANT_ASSIGN(source.generation_config_json, hf_generation_config_from_gguf(*file));
@@ -81,7 +83,8 @@ Result<Source> open_gguf(const std::string& path) {
 
 Result<Source> open_folder(const std::string& folder) {
   DECANT_ASSIGN(huggingface::ModelConfig config, huggingface::ModelConfig::load(folder));
-  DECANT_ASSIGN(std::shared_ptr<const safetensors::SafetensorsFile> file, safetensors::SafetensorsFile::open(folder));
+  DECANT_ASSIGN(std::shared_ptr<const safetensors::SafetensorsFile> file,
+                safetensors::SafetensorsFile::open(folder));
   Source source{.path = folder, .config = std::move(config), .weights = safetensors_weights(std::move(file))};
   DECANT_ASSIGN(source.generation_config_json, generation_config_of(folder));
   DECANT_ASSIGN(source.tokenizer_json, read_if_there(fs::path(folder) / "tokenizer.json"));

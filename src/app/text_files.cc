@@ -23,8 +23,10 @@ Result<TextFiles::Texts> TextFiles::read(const Layout& layout) {
     const std::string& path = layout.components.at(0).path;
     DECANT_ASSIGN(Source source, open_source(path));
     texts.tokenizer_json = std::move(source.tokenizer_json);
-    DECANT_ASSIGN(texts.tokenizer_config, huggingface::TokenizerConfig::parse(source.tokenizer_config_json, path));
-    DECANT_ASSIGN(texts.generation_config, huggingface::GenerationConfig::parse(source.generation_config_json, path));
+    DECANT_ASSIGN(texts.tokenizer_config,
+                  huggingface::TokenizerConfig::parse(source.tokenizer_config_json, path));
+    DECANT_ASSIGN(texts.generation_config,
+                  huggingface::GenerationConfig::parse(source.generation_config_json, path));
     texts.config = source.config;
     return texts;
   }
@@ -51,29 +53,35 @@ Result<TextFiles> TextFiles::load(const Layout& layout) {
   files.where_ = layout.folder.empty() ? layout.components.at(0).path : layout.folder;
   DECANT_ASSIGN(Texts texts, read(layout));
   if (!texts.tokenizer_json.empty()) {
-    DECANT_ASSIGN(files.tokenizer_, text::Tokenizer::from_json(texts.tokenizer_json, files.where_ + "/tokenizer.json"));
+    DECANT_ASSIGN(files.tokenizer_,
+                  text::Tokenizer::from_json(texts.tokenizer_json, files.where_ + "/tokenizer.json"));
   }
   if (const std::string* chat = texts.tokenizer_config.chat_template()) {
     files.chat_template_ = *chat;
     files.chat_template_origin_ = files.where_ + " chat template";
   }
-  const std::pair<const char*, const std::optional<std::string>*> specials[] = {{"bos_token", &texts.tokenizer_config.bos_token},
-                                                                               {"eos_token", &texts.tokenizer_config.eos_token},
-                                                                               {"unk_token", &texts.tokenizer_config.unk_token},
-                                                                               {"pad_token", &texts.tokenizer_config.pad_token}};
+  const std::pair<const char*, const std::optional<std::string>*> specials[] = {
+      {"bos_token", &texts.tokenizer_config.bos_token},
+      {"eos_token", &texts.tokenizer_config.eos_token},
+      {"unk_token", &texts.tokenizer_config.unk_token},
+      {"pad_token", &texts.tokenizer_config.pad_token}};
   for (const auto& [name, token] : specials) {
     if (*token) files.special_tokens_.emplace_back(name, **token);
   }
-  for (int64_t id : texts.generation_config.eos_token_ids) files.stop_tokens_.add(static_cast<int32_t>(id), "generation_config");
+  for (int64_t id : texts.generation_config.eos_token_ids)
+    files.stop_tokens_.add(static_cast<int32_t>(id), "generation_config");
   if (texts.config) {
-    if (auto id = texts.config->get_int("eos_token_id"); id.ok()) files.stop_tokens_.add(static_cast<int32_t>(*id), "config");
+    if (auto id = texts.config->get_int("eos_token_id"); id.ok())
+      files.stop_tokens_.add(static_cast<int32_t>(*id), "config");
     if (auto ids = texts.config->get_ints("eos_token_id"); ids.ok()) {
       for (int64_t id : *ids) files.stop_tokens_.add(static_cast<int32_t>(id), "config");
     }
-    if (auto n = texts.config->get_int("max_position_embeddings"); n.ok() && *n > 0) files.max_positions_ = *n;
+    if (auto n = texts.config->get_int("max_position_embeddings"); n.ok() && *n > 0)
+      files.max_positions_ = *n;
   }
   if (files.tokenizer_ && texts.tokenizer_config.eos_token) {
-    if (auto id = files.tokenizer_->token_to_id(*texts.tokenizer_config.eos_token)) files.stop_tokens_.add(*id, "tokenizer");
+    if (auto id = files.tokenizer_->token_to_id(*texts.tokenizer_config.eos_token))
+      files.stop_tokens_.add(*id, "tokenizer");
   }
   return files;
 }
@@ -83,14 +91,21 @@ Result<const text::Tokenizer*> TextFiles::tokenizer() const {
   return &*tokenizer_;
 }
 
-Result<text::Rendered> TextFiles::render_chat(const text::Value& variables, const text::RenderOptions& options, text::TemplateError* error) const {
+Result<text::Rendered> TextFiles::render_chat(const text::Value& variables,
+                                              const text::RenderOptions& options,
+                                              text::TemplateError* error) const {
   if (!chat_template_) {
-    return not_found(where_ + ": no chat template (looked for chat_template.jinja and chat_template in tokenizer_config.json); use a plain prompt");
+    return not_found(where_ +
+                     ": no chat template (looked for chat_template.jinja and chat_template in "
+                     "tokenizer_config.json); use a plain prompt");
   }
-  DECANT_ASSIGN(const text::ChatTemplate chat, text::ChatTemplate::parse(*chat_template_, chat_template_origin_, error));
+  DECANT_ASSIGN(const text::ChatTemplate chat,
+                text::ChatTemplate::parse(*chat_template_, chat_template_origin_, error));
   std::vector<std::pair<text::Value, text::Value>> entries;
-  for (const auto& [name, token] : special_tokens_) entries.emplace_back(text::Value::string(name), text::Value::string(token));
-  if (!variables.is_dict()) return invalid_argument("the variables of a chat template are an object with \"messages\"");
+  for (const auto& [name, token] : special_tokens_)
+    entries.emplace_back(text::Value::string(name), text::Value::string(token));
+  if (!variables.is_dict())
+    return invalid_argument("the variables of a chat template are an object with \"messages\"");
   for (const auto& entry : variables.entries()) entries.push_back(entry);
   return chat.render_chat(text::Value::dict(std::move(entries)), options, error);
 }

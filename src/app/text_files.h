@@ -14,16 +14,16 @@
 
 namespace decant::app {
 
-/// What turns text into ids and back, from the files beside a model (or inside a GGUF file). Parts that have no file
-/// are absent; asking for one is an error that says which file was looked for.
+/// What turns text into ids and back, from the files beside a model (or inside a GGUF file). Parts that have
+/// no file are absent; asking for one is an error that says which file was looked for.
 class TextFiles {
  public:
   static Result<TextFiles> load(const Layout& layout);
 
   Result<const text::Tokenizer*> tokenizer() const;
 
-  /// Renders a conversation with the model's chat template; `variables` is a dict with "messages", as `decant render`
-  /// takes it. Special tokens of the tokenizer are variables, unless `variables` has them.
+  /// Renders a conversation with the model's chat template; `variables` is a dict with "messages", as `decant
+  /// render` takes it. Special tokens of the tokenizer are variables, unless `variables` has them.
   Result<text::Rendered> render_chat(const text::Value& variables, const text::RenderOptions& options,
                                      text::TemplateError* error = nullptr) const;
 

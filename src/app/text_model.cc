@@ -15,12 +15,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
 
 /// Ids to settled text: whole characters, and nothing of a stop string.
 class Output {
  public:
-  static Result<Output> create(const TextFiles& files, const GenerateOptions& options, const std::function<void(std::string_view)>& on_text) {
+  static Result<Output> create(const TextFiles& files, const GenerateOptions& options,
+                               const std::function<void(std::string_view)>& on_text) {
     DECANT_ASSIGN(text::TextStream stream, text::TextStream::create(options.stop_strings));
     Output out(std::move(stream), on_text);
     if (auto tokenizer = files.tokenizer(); tokenizer.ok()) {
@@ -42,7 +45,8 @@ class Output {
   std::string take() { return std::move(text_); }
 
  private:
-  Output(text::TextStream stream, const std::function<void(std::string_view)>& on_text) : stream_(std::move(stream)), on_text_(on_text) {}
+  Output(text::TextStream stream, const std::function<void(std::string_view)>& on_text)
+      : stream_(std::move(stream)), on_text_(on_text) {}
   void show(const std::string& piece) {
     if (piece.empty()) return;
     text_ += piece;
@@ -59,9 +63,12 @@ class Output {
 
 const char* to_string(Finish finish) {
   switch (finish) {
-    case Finish::kStop: return "stop";
-    case Finish::kLength: return "length";
-    case Finish::kStopString: return "stop_string";
+    case Finish::kStop:
+      return "stop";
+    case Finish::kLength:
+      return "length";
+    case Finish::kStopString:
+      return "stop_string";
   }
   return "";
 }
@@ -76,7 +83,8 @@ Result<std::unique_ptr<TextModel>> TextModel::load(const std::string& path, cons
   const auto begin = Clock::now();
   DECANT_ASSIGN(const Layout layout, find_layout(path));
   const Component* decoder = layout.decoder();
-  if (!decoder) return unsupported(path + ": none of its components is a decoder (looked for 'decode' and 'model')");
+  if (!decoder)
+    return unsupported(path + ": none of its components is a decoder (looked for 'decode' and 'model')");
   auto model = std::make_unique<TextModel>();
   if (options.with_text) {
     DECANT_ASSIGN(model->files_, TextFiles::load(layout));
@@ -87,7 +95,8 @@ Result<std::unique_ptr<TextModel>> TextModel::load(const std::string& path, cons
   DECANT_RETURN_IF_ERROR(passes::optimize_for_generation(*graph).with_context(decoder->path));
   DECANT_ASSIGN(auto engine, runtime::Engine::create(options.threads, options.isa));
   DECANT_ASSIGN(auto plan, runtime::Plan::compile(std::move(graph), engine));
-  const int64_t own_limit = std::min(kDefaultCacheLen, model->files_->max_positions().value_or(kDefaultCacheLen));
+  const int64_t own_limit =
+      std::min(kDefaultCacheLen, model->files_->max_positions().value_or(kDefaultCacheLen));
   DECANT_ASSIGN(model->session_, runtime::Session::create(std::move(plan), options.max_cache_len, own_limit));
   model->load_seconds_ = seconds_since(begin);
   return model;

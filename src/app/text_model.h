@@ -49,8 +49,8 @@ class TextModel {
  public:
   static Result<std::unique_ptr<TextModel>> load(const std::string& path, const LoadOptions& options);
 
-  /// Continues the sequence with `prompt` (ids) and generated tokens. `on_text` gets valid UTF-8 as it is settled.
-  /// A generation that fills the cache ends with kLength.
+  /// Continues the sequence with `prompt` (ids) and generated tokens. `on_text` gets valid UTF-8 as it is
+  /// settled. A generation that fills the cache ends with kLength.
   Result<Generation> generate(std::span<const int32_t> prompt, const GenerateOptions& options,
                               const std::function<void(std::string_view)>& on_text = nullptr);
 

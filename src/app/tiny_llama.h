@@ -12,12 +12,18 @@ namespace decant::app::testing {
 /// A Llama small enough for reference kernels, with weights from a formula; for unit tests.
 class TinyConfig : public models::ConfigView {
  public:
-  std::map<std::string, int64_t, std::less<>> ints = {{"hidden_size", 32}, {"intermediate_size", 64}, {"num_hidden_layers", 2},
-                                                      {"num_attention_heads", 4}, {"num_key_value_heads", 2}, {"vocab_size", 96},
+  std::map<std::string, int64_t, std::less<>> ints = {{"hidden_size", 32},
+                                                      {"intermediate_size", 64},
+                                                      {"num_hidden_layers", 2},
+                                                      {"num_attention_heads", 4},
+                                                      {"num_key_value_heads", 2},
+                                                      {"vocab_size", 96},
                                                       {"max_position_embeddings", 64}};
   std::string model_type = "llama";
 
-  bool has(std::string_view key) const override { return key == "model_type" || key == "rms_norm_eps" || key == "tie_word_embeddings" || ints.count(key); }
+  bool has(std::string_view key) const override {
+    return key == "model_type" || key == "rms_norm_eps" || key == "tie_word_embeddings" || ints.count(key);
+  }
   Result<int64_t> get_int(std::string_view key) const override {
     auto it = ints.find(key);
     return it == ints.end() ? Result<int64_t>(not_found(std::string(key))) : Result<int64_t>(it->second);
@@ -29,7 +35,8 @@ class TinyConfig : public models::ConfigView {
     return key == "tie_word_embeddings" ? Result<bool>(true) : Result<bool>(not_found(std::string(key)));
   }
   Result<std::string> get_string(std::string_view key) const override {
-    return key == "model_type" ? Result<std::string>(model_type) : Result<std::string>(not_found(std::string(key)));
+    return key == "model_type" ? Result<std::string>(model_type)
+                               : Result<std::string>(not_found(std::string(key)));
   }
   Result<models::RopeParameters> rope() const override { return models::RopeParameters{}; }
 };
@@ -38,7 +45,8 @@ class TinyWeights : public models::WeightSource {
  public:
   explicit TinyWeights(const TinyConfig& config) {
     auto at = [&](const char* key) { return config.ints.find(key)->second; };
-    const int64_t h = at("hidden_size"), f = at("intermediate_size"), heads = at("num_attention_heads"), kv = at("num_key_value_heads");
+    const int64_t h = at("hidden_size"), f = at("intermediate_size"), heads = at("num_attention_heads"),
+                  kv = at("num_key_value_heads");
     add("model.embed_tokens.weight", {at("vocab_size"), h}, 0.5f, 0);
     add("model.norm.weight", {h}, 0.1f, 1);
     for (int64_t i = 0; i < at("num_hidden_layers"); ++i) {

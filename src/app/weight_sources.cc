@@ -18,7 +18,8 @@ using ir::ConstantPtr;
 
 class SafetensorsWeights : public models::WeightSource {
  public:
-  explicit SafetensorsWeights(std::shared_ptr<const safetensors::SafetensorsFile> file) : file_(std::move(file)) {}
+  explicit SafetensorsWeights(std::shared_ptr<const safetensors::SafetensorsFile> file)
+      : file_(std::move(file)) {}
 
   Result<ConstantPtr> find(const std::string& name) const override {
     const safetensors::Tensor* t = file_->find(name);
@@ -36,15 +37,16 @@ class SafetensorsWeights : public models::WeightSource {
   std::shared_ptr<const safetensors::SafetensorsFile> file_;
 };
 
-/// Rows of a GGUF tensor: decoded, and in checkpoint order. With `heads` above 0 row (head, half, i) of the result is
-/// row (head, i, half) of the file, half in {0, 1}, i < rows / heads / 2.
+/// Rows of a GGUF tensor: decoded, and in checkpoint order. With `heads` above 0 row (head, half, i) of the
+/// result is row (head, i, half) of the file, half in {0, 1}, i < rows / heads / 2.
 class GgufRows : public ir::RowSource {
  public:
   GgufRows(gguf::Tensor tensor, int64_t heads) : tensor_(std::move(tensor)), heads_(heads) {
     columns_ = tensor_.dims.size() > 1 ? tensor_.dims[1] : 1;
     stored_row_ = tensor_.encoding == Encoding::kDense
                       ? static_cast<size_t>(columns_) * size_of(tensor_.dtype)
-                      : static_cast<size_t>(columns_) / block_elements(tensor_.encoding) * block_bytes(tensor_.encoding);
+                      : static_cast<size_t>(columns_) / block_elements(tensor_.encoding) *
+                            block_bytes(tensor_.encoding);
   }
 
   Status read_rows(int64_t begin, int64_t end, std::span<std::byte> out) const override {
@@ -83,7 +85,8 @@ class GgufWeights : public models::WeightSource {
     for (const gguf::Tensor& t : file_->tensors()) {
       if (is_gguf_setting(t.name)) continue;
       const auto name = checkpoint_name(t.name);
-      entries_.emplace(name ? name->checkpoint : t.name, Entry{&t, name ? name->rows : GgufName::Rows::kPlain});
+      entries_.emplace(name ? name->checkpoint : t.name,
+                       Entry{&t, name ? name->rows : GgufName::Rows::kPlain});
     }
   }
 
@@ -98,14 +101,17 @@ class GgufWeights : public models::WeightSource {
     const int64_t heads = it->second.rows == GgufName::Rows::kPlain        ? 0
                           : it->second.rows == GgufName::Rows::kQueryHeads ? heads_
                                                                            : kv_heads_;
-    const std::string what = t.name + " " + std::string(to_string(t.encoding)) + ir::describe(t.dtype, t.dims);
-    if (t.dims.empty() || t.dims.size() > 2) return unsupported(what + ": only vectors and matrices can be decoded");
+    const std::string what =
+        t.name + " " + std::string(to_string(t.encoding)) + ir::describe(t.dtype, t.dims);
+    if (t.dims.empty() || t.dims.size() > 2)
+      return unsupported(what + ": only vectors and matrices can be decoded");
     if (heads > 0 && t.dims[0] % (heads * 2) != 0) {
       return invalid_model(what + ": rows are no multiple of twice the " + std::to_string(heads) + " heads");
     }
     const auto block = static_cast<int64_t>(block_elements(t.encoding));
     if (!dense && (t.dims.size() != 2 || t.dims[1] % block != 0)) {
-      return invalid_model(what + ": rows are no multiple of the encoding's blocks of " + std::to_string(block));
+      return invalid_model(what + ": rows are no multiple of the encoding's blocks of " +
+                           std::to_string(block));
     }
     return Constant::from_rows(t.dtype, t.dims, std::make_shared<GgufRows>(t, heads));
   }
@@ -128,7 +134,8 @@ class GgufWeights : public models::WeightSource {
 
 }  // namespace
 
-std::unique_ptr<models::WeightSource> safetensors_weights(std::shared_ptr<const safetensors::SafetensorsFile> file) {
+std::unique_ptr<models::WeightSource> safetensors_weights(
+    std::shared_ptr<const safetensors::SafetensorsFile> file) {
   return std::make_unique<SafetensorsWeights>(std::move(file));
 }
 
@@ -139,8 +146,8 @@ Result<std::unique_ptr<models::WeightSource>> gguf_weights(std::shared_ptr<const
   DECANT_ASSIGN(const uint64_t kv_heads, file->get_u64(key + "_kv", heads));
   constexpr uint64_t kMaxHeads = 1u << 20;
   if (heads == 0 || kv_heads == 0 || heads > kMaxHeads || kv_heads > kMaxHeads) {
-    return invalid_model(file->path() + ": " + key + " and " + key + "_kv are " + std::to_string(heads) + " and " +
-                         std::to_string(kv_heads));
+    return invalid_model(file->path() + ": " + key + " and " + key + "_kv are " + std::to_string(heads) +
+                         " and " + std::to_string(kv_heads));
   }
   return std::unique_ptr<models::WeightSource>(std::make_unique<GgufWeights>(
       std::move(file), static_cast<int64_t>(heads), static_cast<int64_t>(kv_heads)));

@@ -78,8 +78,8 @@ void q8_0(const Byte* b, float* y) {
   for (int j = 0; j < 32; ++j) y[j] = static_cast<float>(static_cast<int8_t>(b[2 + j])) * d;
 }
 
-// Super-blocks of 256: two halves of 128 elements, whose quants lie in planes of 32 (or 64) elements over the same
-// bytes, low bits first.
+// Super-blocks of 256: two halves of 128 elements, whose quants lie in planes of 32 (or 64) elements over the
+// same bytes, low bits first.
 
 /// 16 bytes of (scale, min) nibbles for groups of 16, 64 bytes of crumbs, f16 d, f16 dmin.
 void q2_k(const Byte* b, float* y) {
@@ -92,7 +92,8 @@ void q2_k(const Byte* b, float* y) {
     const float min = dmin * static_cast<float>(scales[group] >> 4);
     const Byte* plane = q + (group / 8) * 32 + (group % 2) * 16;
     const int shift = (group / 2) % 4 * 2;
-    for (int j = 0; j < 16; ++j) y[group * 16 + j] = scale * static_cast<float>((plane[j] >> shift) & 3) - min;
+    for (int j = 0; j < 16; ++j)
+      y[group * 16 + j] = scale * static_cast<float>((plane[j] >> shift) & 3) - min;
   }
 }
 
@@ -117,8 +118,8 @@ void q3_k(const Byte* b, float* y) {
   }
 }
 
-/// The 6-bit scale and min of one of eight groups of 32, from 12 bytes: the first four pairs are in the low six bits of
-/// bytes 0..3 and 4..7, whose top bits and the nibbles of bytes 8..11 hold the other four.
+/// The 6-bit scale and min of one of eight groups of 32, from 12 bytes: the first four pairs are in the low
+/// six bits of bytes 0..3 and 4..7, whose top bits and the nibbles of bytes 8..11 hold the other four.
 struct ScaleMin {
   int scale;
   int min;
@@ -193,17 +194,28 @@ void decode(Encoding encoding, const Byte* src, float* dst, size_t blocks) {
 void decode_blocks(Encoding encoding, const std::byte* source, float* dst, size_t blocks) {
   const auto* src = reinterpret_cast<const Byte*>(source);
   switch (encoding) {
-    case Encoding::kDense: return;
-    case Encoding::kQ4_0: return decode<q4_0>(encoding, src, dst, blocks);
-    case Encoding::kQ4_1: return decode<q4_1>(encoding, src, dst, blocks);
-    case Encoding::kQ5_0: return decode<q5_0>(encoding, src, dst, blocks);
-    case Encoding::kQ5_1: return decode<q5_1>(encoding, src, dst, blocks);
-    case Encoding::kQ8_0: return decode<q8_0>(encoding, src, dst, blocks);
-    case Encoding::kQ2_K: return decode<q2_k>(encoding, src, dst, blocks);
-    case Encoding::kQ3_K: return decode<q3_k>(encoding, src, dst, blocks);
-    case Encoding::kQ4_K: return decode<q4_k>(encoding, src, dst, blocks);
-    case Encoding::kQ5_K: return decode<q5_k>(encoding, src, dst, blocks);
-    case Encoding::kQ6_K: return decode<q6_k>(encoding, src, dst, blocks);
+    case Encoding::kDense:
+      return;
+    case Encoding::kQ4_0:
+      return decode<q4_0>(encoding, src, dst, blocks);
+    case Encoding::kQ4_1:
+      return decode<q4_1>(encoding, src, dst, blocks);
+    case Encoding::kQ5_0:
+      return decode<q5_0>(encoding, src, dst, blocks);
+    case Encoding::kQ5_1:
+      return decode<q5_1>(encoding, src, dst, blocks);
+    case Encoding::kQ8_0:
+      return decode<q8_0>(encoding, src, dst, blocks);
+    case Encoding::kQ2_K:
+      return decode<q2_k>(encoding, src, dst, blocks);
+    case Encoding::kQ3_K:
+      return decode<q3_k>(encoding, src, dst, blocks);
+    case Encoding::kQ4_K:
+      return decode<q4_k>(encoding, src, dst, blocks);
+    case Encoding::kQ5_K:
+      return decode<q5_k>(encoding, src, dst, blocks);
+    case Encoding::kQ6_K:
+      return decode<q6_k>(encoding, src, dst, blocks);
   }
 }
 

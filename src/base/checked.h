@@ -18,7 +18,8 @@ inline std::optional<uint64_t> checked_add(uint64_t a, uint64_t b) {
   return r;
 }
 
-/// Tensors above this many elements are refused wherever they are declared (2^48, as ONNX Runtime's own limits).
+/// Tensors above this many elements are refused wherever they are declared (2^48, as ONNX Runtime's own
+/// limits).
 inline constexpr uint64_t kMaxElements = uint64_t{1} << 48;
 
 /// Product of the dims; nullopt when one is negative or the product passes kMaxElements.

@@ -10,9 +10,18 @@ namespace decant {
 /// Element types, with ONNX's meaning. Sub-byte types hold the first element in the low bits of each byte.
 enum class DType : uint8_t {
   kUndefined = 0,
-  kFloat32, kFloat64, kFloat16, kBFloat16,
-  kInt8, kInt16, kInt32, kInt64,
-  kUInt8, kUInt16, kUInt32, kUInt64,
+  kFloat32,
+  kFloat64,
+  kFloat16,
+  kBFloat16,
+  kInt8,
+  kInt16,
+  kInt32,
+  kInt64,
+  kUInt8,
+  kUInt16,
+  kUInt32,
+  kUInt64,
   kBool,  ///< one byte, 0 or 1
 };
 

@@ -14,8 +14,16 @@ namespace decant {
 /// layouts are in block_formats.cc.
 enum class Encoding : uint8_t {
   kDense = 0,
-  kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0,
-  kQ2_K, kQ3_K, kQ4_K, kQ5_K, kQ6_K,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ8_0,
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
 };
 
 /// "dense", "Q4_0", "Q2_K", ...: the spelling of GGUF tools.

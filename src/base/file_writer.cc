@@ -27,7 +27,8 @@ std::string folder_of(const std::string& path) {
 std::string temporary_name() {
   static std::atomic<uint64_t> count{0};
   const auto now = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-  return ".decant-" + std::to_string(::getpid()) + "-" + std::to_string(now) + "-" + std::to_string(count++) + ".tmp";
+  return ".decant-" + std::to_string(::getpid()) + "-" + std::to_string(now) + "-" + std::to_string(count++) +
+         ".tmp";
 }
 
 }  // namespace
@@ -52,7 +53,8 @@ Result<FileWriter> FileWriter::create(const std::string& final_path) {
   }
   struct stat info {};
   if (::stat(final_path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    return invalid_argument(final_path + " is " + kind_of_file(info.st_mode) + ", it cannot be replaced by a file");
+    return invalid_argument(final_path + " is " + kind_of_file(info.st_mode) +
+                            ", it cannot be replaced by a file");
   }
   const std::string folder = folder_of(final_path);
   for (int attempt = 0; attempt < 16; ++attempt) {
@@ -99,7 +101,8 @@ Status FileWriter::commit() {
   // File systems without fsync answer EINVAL; there the close is all there is.
   if (sync_error != 0 && sync_error != EINVAL) return os_error(sync_error, "writing " + final_path_);
   if (close_error != 0 && close_error != EINTR) return os_error(close_error, "writing " + final_path_);
-  if (::rename(temporary_.c_str(), final_path_.c_str()) != 0) return os_error(errno, "writing " + final_path_);
+  if (::rename(temporary_.c_str(), final_path_.c_str()) != 0)
+    return os_error(errno, "writing " + final_path_);
   temporary_.clear();
   const std::string folder = folder_of(final_path_);
   const UniqueFd folder_fd(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -114,12 +117,14 @@ Status write_file(const std::string& path, std::string_view text) {
 }
 
 Result<std::string> read_file(const std::string& path, uint64_t limit) {
-  if (path.empty() || path.find('\0') != std::string::npos) return invalid_argument("'" + path + "' is no file name");
+  if (path.empty() || path.find('\0') != std::string::npos)
+    return invalid_argument("'" + path + "' is no file name");
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   if (!fd) return os_error(errno, path);
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return os_error(errno, path);
-  if (!S_ISREG(info.st_mode)) return invalid_argument(path + " is " + kind_of_file(info.st_mode) + ", not a file");
+  if (!S_ISREG(info.st_mode))
+    return invalid_argument(path + " is " + kind_of_file(info.st_mode) + ", not a file");
   const auto too_large = [&] {
     return invalid_argument(path + " is larger than the limit of " + std::to_string(limit) + " bytes");
   };

@@ -5,13 +5,15 @@
 
 namespace decant {
 
-/// IEEE binary16 and bfloat16 as storage types: convert, compute in float, convert back (round to nearest even).
+/// IEEE binary16 and bfloat16 as storage types: convert, compute in float, convert back (round to nearest
+/// even).
 
 inline float bf16_to_float(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
 inline uint16_t float_to_bf16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((bits >> 16) | 0x40);  // keep NaN quiet
+  if ((bits & 0x7fffffffu) > 0x7f800000u)
+    return static_cast<uint16_t>((bits >> 16) | 0x40);  // keep NaN quiet
   return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 

@@ -22,7 +22,7 @@ namespace decant {
 namespace {
 
 constexpr int kReadFlags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
-constexpr int kMaxLinks = 40;       // as the kernel
+constexpr int kMaxLinks = 40;  // as the kernel
 constexpr int kMaxComponents = 256;
 
 /// Components of a slash-separated path; empty ones and "." are dropped, ".." is kept.
@@ -50,11 +50,16 @@ bool starts_with(const std::vector<std::string>& parts, const std::vector<std::s
 Status check_location(const std::string& location) {
   std::string reason;
   if (location.empty()) reason = "an empty name";
-  if (location.find('\0') != std::string::npos) reason = "a name with a NUL byte";
-  else if (location.find('\\') != std::string::npos) reason = "a name with a backslash";
-  else if (location.starts_with('/')) reason = "an absolute path";
-  else if (location.size() > 1 && location[1] == ':') reason = "a path with a drive";
-  else if (location.size() > 4096) reason = "a path longer than 4096 bytes";
+  if (location.find('\0') != std::string::npos)
+    reason = "a name with a NUL byte";
+  else if (location.find('\\') != std::string::npos)
+    reason = "a name with a backslash";
+  else if (location.starts_with('/'))
+    reason = "an absolute path";
+  else if (location.size() > 1 && location[1] == ':')
+    reason = "a path with a drive";
+  else if (location.size() > 4096)
+    reason = "a path longer than 4096 bytes";
   else if (!location.empty()) {
     const auto parts = split(location);
     if (parts.empty()) reason = "a folder";
@@ -64,18 +69,19 @@ Status check_location(const std::string& location) {
   }
   if (reason.empty()) return ok_status();
   const std::string shown = location.substr(0, std::min<size_t>(location.find('\0'), 200));
-  return invalid_model("'" + shown + "' is " + reason + "; a model may only name files inside its own folder");
+  return invalid_model("'" + shown + "' is " + reason +
+                       "; a model may only name files inside its own folder");
 }
 
 /// Where a walk starts, and which final places (components below the root) it may end in.
 struct Root {
-  std::vector<std::string> real;             // the root's real absolute path
-  std::vector<std::string> start;            // the model's folder, below the root
+  std::vector<std::string> real;   // the root's real absolute path
+  std::vector<std::string> start;  // the model's folder, below the root
   std::vector<std::vector<std::string>> allowed;
 };
 
-/// The real folder itself, or the repository folder of a hub cache when `real` is .../snapshots/REV[/...] and a blobs
-/// folder lies beside snapshots.
+/// The real folder itself, or the repository folder of a hub cache when `real` is .../snapshots/REV[/...] and
+/// a blobs folder lies beside snapshots.
 Root find_root(const std::vector<std::string>& real) {
   for (size_t i = real.size(); i-- > 0;) {
     if (real[i] != "snapshots" || i + 1 >= real.size()) continue;
@@ -88,19 +94,20 @@ Root find_root(const std::vector<std::string>& real) {
   return {real, {}, {{}}};
 }
 
-/// Opens the path `parts` below the root one component at a time, so that no link is ever followed by the kernel.
-/// Links are resolved here; ".." never leaves the root. Every step is relative to an open folder: renaming or swapping
-/// components meanwhile cannot lead out of it.
+/// Opens the path `parts` below the root one component at a time, so that no link is ever followed by the
+/// kernel. Links are resolved here; ".." never leaves the root. Every step is relative to an open folder:
+/// renaming or swapping components meanwhile cannot lead out of it.
 Result<UniqueFd> walk(const Root& root, const std::vector<std::string>& location, const std::string& shown) {
   const std::string root_path = absolute(root.real);
   const auto leaves = [&] {
-    return invalid_model(shown + " is a link that leaves the model's folder; copy the file there if it is trusted");
+    return invalid_model(shown +
+                         " is a link that leaves the model's folder; copy the file there if it is trusted");
   };
   std::vector<UniqueFd> folders;
   folders.emplace_back(::open(root_path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!folders.back()) return os_error(errno, root_path);
 
-  std::vector<std::string> place;                                  // components of the open folders
+  std::vector<std::string> place;                                     // components of the open folders
   std::vector<std::string> todo(location.rbegin(), location.rend());  // next component last
   todo.insert(todo.end(), root.start.rbegin(), root.start.rend());
   int links = 0;
@@ -120,7 +127,8 @@ Result<UniqueFd> walk(const Root& root, const std::vector<std::string>& location
     if (S_ISLNK(info.st_mode)) {
       std::string target(4096, '\0');
       const ssize_t n = ::readlinkat(fd.get(), "", target.data(), target.size());
-      if (n <= 0 || static_cast<size_t>(n) >= target.size() || ++links > kMaxLinks) return os_error(ELOOP, shown);
+      if (n <= 0 || static_cast<size_t>(n) >= target.size() || ++links > kMaxLinks)
+        return os_error(ELOOP, shown);
       target.resize(static_cast<size_t>(n));
       std::vector<std::string> steps = split(target);
       if (target.starts_with('/')) {
@@ -138,7 +146,8 @@ Result<UniqueFd> walk(const Root& root, const std::vector<std::string>& location
       bool allowed = false;
       for (const auto& prefix : root.allowed) allowed = allowed || starts_with(place, prefix);
       if (!allowed) return leaves();
-      if (!S_ISREG(info.st_mode)) return invalid_model(shown + " is " + kind_of_file(info.st_mode) + ", not a file");
+      if (!S_ISREG(info.st_mode))
+        return invalid_model(shown + " is " + kind_of_file(info.st_mode) + ", not a file");
       UniqueFd file(::openat(parent, part.c_str(), kReadFlags | O_NOFOLLOW));
       if (!file) return os_error(errno, shown);
       return file;
@@ -149,9 +158,10 @@ Result<UniqueFd> walk(const Root& root, const std::vector<std::string>& location
   return invalid_model(shown + " is a folder, not a file");
 }
 
-/// One system call on Linux 5.6 and newer; empty when it cannot decide (an old kernel, a sandbox, or a link that
-/// leaves `folder`, which a hub cache may have).
-Result<std::optional<UniqueFd>> open_in_one_call(int folder, const std::string& location, const std::string& shown) {
+/// One system call on Linux 5.6 and newer; empty when it cannot decide (an old kernel, a sandbox, or a link
+/// that leaves `folder`, which a hub cache may have).
+Result<std::optional<UniqueFd>> open_in_one_call(int folder, const std::string& location,
+                                                 const std::string& shown) {
   open_how how{};
   how.flags = kReadFlags;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
@@ -179,7 +189,8 @@ MappedFile::~MappedFile() {
 Result<std::shared_ptr<const MappedFile>> MappedFile::map_descriptor(int fd, const std::string& path) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) return os_error(errno, path);
-  if (!S_ISREG(info.st_mode)) return invalid_argument(path + " is " + kind_of_file(info.st_mode) + ", not a file");
+  if (!S_ISREG(info.st_mode))
+    return invalid_argument(path + " is " + kind_of_file(info.st_mode) + ", not a file");
   const auto size = static_cast<uint64_t>(info.st_size);
   if (size > static_cast<uint64_t>(std::numeric_limits<ptrdiff_t>::max())) {
     return resource_error(path + " is larger than the address space");
@@ -216,7 +227,8 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open_beneath(const std::st
   }
   struct stat info {};
   if (::fstat(fd->get(), &info) != 0) return os_error(errno, shown);
-  if (!S_ISREG(info.st_mode)) return invalid_model(shown + " is " + kind_of_file(info.st_mode) + ", not a file");
+  if (!S_ISREG(info.st_mode))
+    return invalid_model(shown + " is " + kind_of_file(info.st_mode) + ", not a file");
   if (info.st_nlink > 1 && !options.allow_hard_links) {
     return invalid_model(shown + " has " + std::to_string(info.st_nlink) +
                          " hard links and may be a file from elsewhere; copy it, or allow hard links");

@@ -30,7 +30,8 @@ class MappedFile {
   /// backslash, anything but a regular file, files with several hard links, and links that leave `folder`.
   /// The one exception is a hub snapshot (…/snapshots/REV/ beside …/blobs/), whose links may end in that blob
   /// store.
-  static Result<std::shared_ptr<const MappedFile>> open_beneath(const std::string& folder, const std::string& location,
+  static Result<std::shared_ptr<const MappedFile>> open_beneath(const std::string& folder,
+                                                                const std::string& location,
                                                                 const OpenOptions& options = {});
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }

@@ -79,9 +79,9 @@ TEST_F(MappedFileTest, OpensBeneath) {
 
 TEST_F(MappedFileTest, RefusesLocationsThatCouldLeave) {
   for (const std::string& location :
-       {std::string("../secret"), std::string("sub/../../secret"), std::string("sub/../weights.bin"), std::string(".."),
-        (root_ / "secret").string(), std::string(""), std::string("sub\\part.bin"), std::string("C:weights.bin"),
-        std::string("weights.bin\0.txt", 16), std::string("./")}) {
+       {std::string("../secret"), std::string("sub/../../secret"), std::string("sub/../weights.bin"),
+        std::string(".."), (root_ / "secret").string(), std::string(""), std::string("sub\\part.bin"),
+        std::string("C:weights.bin"), std::string("weights.bin\0.txt", 16), std::string("./")}) {
     const auto file = MappedFile::open_beneath((root_ / "model").string(), location);
     ASSERT_FALSE(file.ok()) << location;
     EXPECT_EQ(file.status().code(), StatusCode::kInvalidModel) << location;

@@ -6,8 +6,9 @@
 
 namespace decant {
 
-/// Turns an errno value into a Status "`what`: text". A missing name is kNotFound; lack of memory, disk, handles and
-/// read errors are kResource; all else (permissions, wrong kind of file) is kInvalidArgument. Thread-safe.
+/// Turns an errno value into a Status "`what`: text". A missing name is kNotFound; lack of memory, disk,
+/// handles and read errors are kResource; all else (permissions, wrong kind of file) is kInvalidArgument.
+/// Thread-safe.
 Status os_error(int error, const std::string& what);
 
 /// Owns a file descriptor.

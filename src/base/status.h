@@ -25,7 +25,8 @@ enum class StatusCode {
 std::string_view to_string(StatusCode code);
 
 /// Result of an operation that returns nothing. Ok is a null pointer, so passing it costs a register.
-/// Errors carry a message that names the file, node, op, dtype and shape concerned, and a hint where there is one.
+/// Errors carry a message that names the file, node, op, dtype and shape concerned, and a hint where there is
+/// one.
 ///
 ///   Status s = load(path);
 ///   if (!s.ok()) return std::move(s).with_context(path);
@@ -73,8 +74,8 @@ Status internal_error(std::string message);
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}                                       // NOLINT: implicit by design
-  Result(Status status) : status_(std::move(status)) { assert(!status_.ok()); }       // NOLINT: implicit by design
+  Result(T value) : value_(std::move(value)) {}                                  // NOLINT: implicit by design
+  Result(Status status) : status_(std::move(status)) { assert(!status_.ok()); }  // NOLINT: implicit by design
 
   bool ok() const { return value_.has_value(); }
   const Status& status() const& { return status_; }
@@ -96,16 +97,16 @@ class [[nodiscard]] Result {
 #define DECANT_CONCAT(a, b) DECANT_CONCAT_INNER(a, b)
 
 /// Returns from the enclosing function when `expr` (a Status) is an error.
-#define DECANT_RETURN_IF_ERROR(expr)                            \
-  do {                                                          \
+#define DECANT_RETURN_IF_ERROR(expr)                                                           \
+  do {                                                                                         \
     if (::decant::Status decant_status_ = (expr); !decant_status_.ok()) return decant_status_; \
   } while (false)
 
 /// `DECANT_ASSIGN(auto x, f());`: unwraps a Result into a declaration or an lvalue, or returns its error.
 #define DECANT_ASSIGN(lhs, expr) DECANT_ASSIGN_IMPL(DECANT_CONCAT(decant_result_, __LINE__), lhs, expr)
-#define DECANT_ASSIGN_IMPL(tmp, lhs, expr)        \
-  auto tmp = (expr);                              \
-  if (!tmp.ok()) return std::move(tmp).status();  \
+#define DECANT_ASSIGN_IMPL(tmp, lhs, expr)       \
+  auto tmp = (expr);                             \
+  if (!tmp.ok()) return std::move(tmp).status(); \
   lhs = *std::move(tmp)
 
 }  // namespace decant

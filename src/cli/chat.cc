@@ -15,10 +15,12 @@ struct Options : GenerationOptions {
 };
 
 text::Value message(const char* role, const std::string& content) {
-  return text::Value::dict({{text::Value::string("role"), text::Value::string(role)}, {text::Value::string("content"), text::Value::string(content)}});
+  return text::Value::dict({{text::Value::string("role"), text::Value::string(role)},
+                            {text::Value::string("content"), text::Value::string(content)}});
 }
 
-/// Keeps the cache between turns: what the sequence already holds of the newly rendered conversation is not run again.
+/// Keeps the cache between turns: what the sequence already holds of the newly rendered conversation is not
+/// run again.
 class Conversation {
  public:
   explicit Conversation(app::TextModel& model) : model_(model) {}
@@ -26,8 +28,9 @@ class Conversation {
   void add(const char* role, const std::string& content) { messages_.push_back(message(role, content)); }
 
   Result<std::vector<int32_t>> next_ids() {
-    text::Value variables = text::Value::dict({{text::Value::string("messages"), text::Value::list(messages_)},
-                                               {text::Value::string("add_generation_prompt"), text::Value::boolean(true)}});
+    text::Value variables =
+        text::Value::dict({{text::Value::string("messages"), text::Value::list(messages_)},
+                           {text::Value::string("add_generation_prompt"), text::Value::boolean(true)}});
     DECANT_ASSIGN(const text::Rendered rendered, model_.files().render_chat(variables, {}));
     DECANT_ASSIGN(const text::Tokenizer* tokenizer, model_.files().tokenizer());
     DECANT_ASSIGN(std::vector<int32_t> ids, tokenizer->encode(rendered.text, false));
@@ -38,7 +41,8 @@ class Conversation {
     return std::vector<int32_t>(ids.begin() + static_cast<std::ptrdiff_t>(shared), ids.end());
   }
 
-  /// The ids that generation added to the cache; the last one of a generation that did not stop is not there yet.
+  /// The ids that generation added to the cache; the last one of a generation that did not stop is not there
+  /// yet.
   void keep(const app::Generation& g) {
     held_.insert(held_.end(), g.ids.begin(), g.ids.end());
     held_.resize(std::min(held_.size(), static_cast<size_t>(model_.session().length())));
@@ -67,10 +71,11 @@ Run add_chat(CLI::App& app, Common& common) {
       if (line.empty()) continue;
       conversation.add("user", line);
       DECANT_ASSIGN(const std::vector<int32_t> ids, conversation.next_ids());
-      DECANT_ASSIGN(const app::Generation g, model->generate(ids, o->generate_options(), [](std::string_view piece) {
-        std::fwrite(piece.data(), 1, piece.size(), stdout);
-        std::fflush(stdout);
-      }));
+      DECANT_ASSIGN(const app::Generation g,
+                    model->generate(ids, o->generate_options(), [](std::string_view piece) {
+                      std::fwrite(piece.data(), 1, piece.size(), stdout);
+                      std::fflush(stdout);
+                    }));
       std::printf("\n");
       std::fflush(stdout);
       conversation.keep(g);

@@ -13,8 +13,8 @@ namespace decant::cli {
 
 /// Options that every command takes.
 struct Common {
-  int threads = 0;      ///< 0: the machine's physical cores, within the process's limits
-  std::string isa;      ///< empty: the best
+  int threads = 0;  ///< 0: the machine's physical cores, within the process's limits
+  std::string isa;  ///< empty: the best
   bool quiet = false;
   bool json = false;
 };

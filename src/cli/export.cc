@@ -20,12 +20,14 @@ struct Options {
 
 Run add_export(CLI::App& app, Common& common) {
   auto o = std::make_shared<Options>();
-  app.add_option("SOURCE", o->request.source, "a .gguf file, or a folder with config.json and safetensors")->required();
+  app.add_option("SOURCE", o->request.source, "a .gguf file, or a folder with config.json and safetensors")
+      ->required();
   app.add_option("-o,--output", o->request.output, "folder to write")->required();
   app.add_option("--format", o->request.format, "onnx");
   app.add_option("--precision", o->precision, "fp32, fp16 or bf16");
   app.add_option("--cache", o->cache, "dynamic, static or none");
-  app.add_option("--max-cache-len", o->max_cache_len, "fixes the static cache's length")->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
+  app.add_option("--max-cache-len", o->max_cache_len, "fixes the static cache's length")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
   app.add_option("--opset", o->request.opset, "version of the ONNX operators")->check(CLI::Range(13, 28));
   return [o, &common]() -> Status {
     DECANT_ASSIGN(o->request.precision, app::parse_precision(o->precision));
@@ -41,7 +43,8 @@ Run add_export(CLI::App& app, Common& common) {
       std::printf("%s\n", line.dump().c_str());
     } else if (!common.quiet) {
       std::printf("%s -> %s\n", report.architecture.c_str(), o->request.output.c_str());
-      for (const auto& [name, bytes] : report.files) std::printf("%14llu  %s\n", static_cast<unsigned long long>(bytes), name.c_str());
+      for (const auto& [name, bytes] : report.files)
+        std::printf("%14llu  %s\n", static_cast<unsigned long long>(bytes), name.c_str());
     }
     return ok_status();
   };

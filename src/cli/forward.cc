@@ -23,10 +23,13 @@ Run add_forward(CLI::App& app, Common& common) {
   app.add_option("--inputs", o->inputs, "safetensors file with the graph's inputs by name")->required();
   app.add_option("--outputs", o->outputs, "safetensors file to write")->required();
   app.add_option("--component", o->component, "which graph of the export");
-  app.add_option("--backend", o->backend, "cpu, or reference: the graph as written on the reference kernels")->check(CLI::IsMember({"cpu", "reference"}));
+  app.add_option("--backend", o->backend, "cpu, or reference: the graph as written on the reference kernels")
+      ->check(CLI::IsMember({"cpu", "reference"}));
   app.add_option("--mode", o->mode, "exact: f32 accumulation")->check(CLI::IsMember({"exact", "fast"}));
-  app.add_option("--compute-type", o->compute_type, "what half-precision graphs compute in")->check(CLI::IsMember({"f32"}));
-  app.add_option("--repeat", o->repeat, "run several times; with --json prints the timings")->check(CLI::Range(1, 1000000));
+  app.add_option("--compute-type", o->compute_type, "what half-precision graphs compute in")
+      ->check(CLI::IsMember({"f32"}));
+  app.add_option("--repeat", o->repeat, "run several times; with --json prints the timings")
+      ->check(CLI::Range(1, 1000000));
   return [o, &common]() -> Status {
     app::ForwardOptions options;
     options.component = o->component;

@@ -31,7 +31,8 @@ Result<std::vector<int32_t>> prompt_ids(const Options& o, const app::TextFiles& 
   if (!parsed.is_dict() || !parsed.find("add_generation_prompt")) {
     variables.emplace_back(text::Value::string("add_generation_prompt"), text::Value::boolean(true));
   }
-  DECANT_ASSIGN(const text::Rendered rendered, files.render_chat(text::Value::dict(std::move(variables)), {}));
+  DECANT_ASSIGN(const text::Rendered rendered,
+                files.render_chat(text::Value::dict(std::move(variables)), {}));
   // The template wrote the special tokens; encoding must not add them again.
   return tokenizer->encode(rendered.text, false);
 }
@@ -43,8 +44,10 @@ void print_json(const app::TextModel& model, const app::Generation& g) {
   line["finish"] = app::to_string(g.finish);
   line["prompt_tokens"] = g.prompt_tokens;
   line["load_ms"] = model.load_seconds() * 1e3;
-  line["prefill_tokens_per_s"] = g.prefill_seconds > 0 ? static_cast<double>(g.prompt_tokens) / g.prefill_seconds : 0.0;
-  line["decode_tokens_per_s"] = g.decode_seconds > 0 ? static_cast<double>(g.decode_steps) / g.decode_seconds : 0.0;
+  line["prefill_tokens_per_s"] =
+      g.prefill_seconds > 0 ? static_cast<double>(g.prompt_tokens) / g.prefill_seconds : 0.0;
+  line["decode_tokens_per_s"] =
+      g.decode_seconds > 0 ? static_cast<double>(g.decode_steps) / g.decode_seconds : 0.0;
   line["peak_rss_bytes"] = app::peak_rss_bytes();
   std::printf("%s\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
@@ -56,7 +59,8 @@ Run add_generate(CLI::App& app, Common& common) {
   o->add_to(app);
   auto* source = app.add_option_group("prompt", "exactly one of these");
   source->add_option("--prompt", o->prompt, "text to continue");
-  source->add_option("--messages", o->messages, "JSON file: a list of messages, or an object with one; the chat template renders it");
+  source->add_option("--messages", o->messages,
+                     "JSON file: a list of messages, or an object with one; the chat template renders it");
   source->add_option("--ids", o->ids, "token ids, separated by commas")->delimiter(',');
   source->require_option(1);
   return [o, &common]() -> Status {

@@ -5,15 +5,23 @@
 namespace decant::cli {
 
 void GenerationOptions::add_to(CLI::App& app) {
-  app.add_option("MODEL", model, "an export's folder, an .onnx or .gguf file, or a checkpoint's folder")->required();
-  app.add_option("--max-new-tokens", max_new_tokens, "stop after so many tokens")->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
-  app.add_option("--max-cache-len", max_cache_len, "positions of the key-value cache")->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
-  app.add_option("--mode", mode, "exact: what the graph says, accumulated in f32 (fast is the same for dense weights)")->check(CLI::IsMember({"exact", "fast"}));
+  app.add_option("MODEL", model, "an export's folder, an .onnx or .gguf file, or a checkpoint's folder")
+      ->required();
+  app.add_option("--max-new-tokens", max_new_tokens, "stop after so many tokens")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
+  app.add_option("--max-cache-len", max_cache_len, "positions of the key-value cache")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
+  app.add_option("--mode", mode,
+                 "exact: what the graph says, accumulated in f32 (fast is the same for dense weights)")
+      ->check(CLI::IsMember({"exact", "fast"}));
   app.add_option("--temperature", temperature, "0: the most probable token")->check(CLI::Range(0.0f, 100.0f));
   app.add_option("--top-k", top_k, "keep the k most probable tokens; 0: all")->check(CLI::NonNegativeNumber);
-  app.add_option("--top-p", top_p, "keep the tokens that make up this probability")->check(CLI::Range(0.0f, 1.0f));
-  app.add_option("--min-p", min_p, "drop tokens below this share of the most probable one")->check(CLI::Range(0.0f, 1.0f));
-  app.add_option("--repetition-penalty", repetition_penalty, "above 1: tokens seen before become less probable");
+  app.add_option("--top-p", top_p, "keep the tokens that make up this probability")
+      ->check(CLI::Range(0.0f, 1.0f));
+  app.add_option("--min-p", min_p, "drop tokens below this share of the most probable one")
+      ->check(CLI::Range(0.0f, 1.0f));
+  app.add_option("--repetition-penalty", repetition_penalty,
+                 "above 1: tokens seen before become less probable");
   app.add_option("--seed", seed, "of the random numbers");
   app.add_option("--stop", stop, "text that ends the generation; repeatable")->allow_extra_args(false);
   app.add_flag("--ignore-eos", ignore_eos, "go on after an end token");

@@ -33,7 +33,8 @@ ordered_json to_json(const app::Inspection& i) {
     out["components"].push_back(j);
   }
   out["stop_tokens"] = ordered_json::array();
-  for (const auto& [id, sources] : i.stop_tokens) out["stop_tokens"].push_back({{"id", id}, {"from", sources}});
+  for (const auto& [id, sources] : i.stop_tokens)
+    out["stop_tokens"].push_back({{"id", id}, {"from", sources}});
   return out;
 }
 
@@ -47,7 +48,8 @@ void print_counts(const char* title, const std::map<std::string, int64_t>& count
 
 Run add_inspect(CLI::App& app, Common& common) {
   auto model = std::make_shared<std::string>();
-  app.add_option("MODEL", *model, "an export's folder, an .onnx or .gguf file, or a checkpoint's folder")->required();
+  app.add_option("MODEL", *model, "an export's folder, an .onnx or .gguf file, or a checkpoint's folder")
+      ->required();
   return [model, &common]() -> Status {
     DECANT_ASSIGN(const app::Inspection i, app::inspect(*model));
     if (common.json) {
@@ -56,7 +58,8 @@ Run add_inspect(CLI::App& app, Common& common) {
     }
     std::printf("layout: %s\n", i.layout.c_str());
     for (const app::ComponentInfo& c : i.components) {
-      std::printf("component %s (%s), %lld bytes on disk\n", c.name.c_str(), c.file.c_str(), static_cast<long long>(c.bytes_on_disk));
+      std::printf("component %s (%s), %lld bytes on disk\n", c.name.c_str(), c.file.c_str(),
+                  static_cast<long long>(c.bytes_on_disk));
       for (const auto& [name, type] : c.inputs) std::printf("  input  %s: %s\n", name.c_str(), type.c_str());
       for (const auto& [name, type] : c.outputs) std::printf("  output %s: %s\n", name.c_str(), type.c_str());
       for (const std::string& s : c.states) std::printf("  state  %s\n", s.c_str());
@@ -64,7 +67,8 @@ Run add_inspect(CLI::App& app, Common& common) {
       print_counts("after compiling", c.compiled_ops);
       if (!c.reference_ops.empty()) print_counts("on slow reference kernels", c.reference_ops);
       print_counts("weight bytes by type", c.weights);
-      if (c.cache_bytes_per_token) std::printf("  cache: %lld bytes a token\n", static_cast<long long>(c.cache_bytes_per_token));
+      if (c.cache_bytes_per_token)
+        std::printf("  cache: %lld bytes a token\n", static_cast<long long>(c.cache_bytes_per_token));
     }
     for (const auto& [id, sources] : i.stop_tokens) std::printf("stop token %d (%s)\n", id, sources.c_str());
     return ok_status();

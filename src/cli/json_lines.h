@@ -16,7 +16,8 @@ inline Status for_each_line(const std::function<Status(const std::string& line)>
   while (std::getline(std::cin, line)) {
     ++number;
     if (line.empty()) continue;
-    if (Status s = handle(line); !s.ok()) return std::move(s).with_context("standard input, line " + std::to_string(number));
+    if (Status s = handle(line); !s.ok())
+      return std::move(s).with_context("standard input, line " + std::to_string(number));
   }
   return ok_status();
 }

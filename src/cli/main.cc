@@ -16,10 +16,14 @@ constexpr const char* kVersion = "decant 0.1.0";
 /// 1: the model or the input, 2: usage, 3: the machine.
 int exit_code(const Status& status) {
   switch (status.code()) {
-    case StatusCode::kOk: return 0;
-    case StatusCode::kInvalidArgument: return 2;
-    case StatusCode::kResource: return 3;
-    default: return 1;
+    case StatusCode::kOk:
+      return 0;
+    case StatusCode::kInvalidArgument:
+      return 2;
+    case StatusCode::kResource:
+      return 3;
+    default:
+      return 1;
   }
 }
 
@@ -63,7 +67,8 @@ int main(int argc, char** argv) {
   }
   if (!common.quiet) {
     set_log_hook([](LogLevel level, std::string_view message) {
-      if (level != LogLevel::kDebug) std::fprintf(stderr, "decant: %.*s\n", static_cast<int>(message.size()), message.data());
+      if (level != LogLevel::kDebug)
+        std::fprintf(stderr, "decant: %.*s\n", static_cast<int>(message.size()), message.data());
     });
   }
   for (auto& [sub, run] : commands) {

@@ -22,8 +22,10 @@ struct Options {
 Result<text::CivilTime> parse_time(const std::string& text) {
   text::CivilTime t;
   char rest = 0;
-  const int n = std::sscanf(text.c_str(), "%d-%d-%dT%d:%d:%d%c", &t.year, &t.month, &t.day, &t.hour, &t.minute, &t.second, &rest);
-  if (n != 6 || t.month < 1 || t.month > 12 || t.day < 1 || t.day > 31) return invalid_argument("--now takes a time like 2026-01-05T09:03:07, not '" + text + "'");
+  const int n = std::sscanf(text.c_str(), "%d-%d-%dT%d:%d:%d%c", &t.year, &t.month, &t.day, &t.hour,
+                            &t.minute, &t.second, &rest);
+  if (n != 6 || t.month < 1 || t.month > 12 || t.day < 1 || t.day > 31)
+    return invalid_argument("--now takes a time like 2026-01-05T09:03:07, not '" + text + "'");
   return t;
 }
 
@@ -32,14 +34,16 @@ using Render = std::function<Result<text::Rendered>(const text::Value&, text::Te
 Result<Render> open_template(const Options& o, const text::RenderOptions& options) {
   if (std::filesystem::path(o.model).extension() == ".jinja") {
     DECANT_ASSIGN(std::string source, read_file(o.model, uint64_t{64} << 20));
-    return Render([source, path = o.model, options](const text::Value& variables, text::TemplateError* error) -> Result<text::Rendered> {
+    return Render([source, path = o.model, options](const text::Value& variables,
+                                                    text::TemplateError* error) -> Result<text::Rendered> {
       DECANT_ASSIGN(const text::ChatTemplate chat, text::ChatTemplate::parse(source, path, error));
       return chat.render_chat(variables, options, error);
     });
   }
   DECANT_ASSIGN(const app::Layout layout, app::find_layout(o.model));
   DECANT_ASSIGN(app::TextFiles files, app::TextFiles::load(layout));
-  return Render([files = std::make_shared<app::TextFiles>(std::move(files)), options](const text::Value& variables, text::TemplateError* error) {
+  return Render([files = std::make_shared<app::TextFiles>(std::move(files)), options](
+                    const text::Value& variables, text::TemplateError* error) {
     return files->render_chat(variables, options, error);
   });
 }

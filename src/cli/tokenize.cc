@@ -24,7 +24,8 @@ struct Options {
 Result<text::Tokenizer> open_tokenizer(const std::string& path) {
   std::error_code error;
   std::string json_path = path;
-  if (std::filesystem::is_directory(path, error)) json_path = (std::filesystem::path(path) / "tokenizer.json").string();
+  if (std::filesystem::is_directory(path, error))
+    json_path = (std::filesystem::path(path) / "tokenizer.json").string();
   if (std::filesystem::path(json_path).extension() == ".json") {
     DECANT_ASSIGN(const std::string json, read_file(json_path));
     return text::Tokenizer::from_json(json, json_path);
@@ -35,10 +36,13 @@ Result<text::Tokenizer> open_tokenizer(const std::string& path) {
   return *tokenizer;
 }
 
-void print(const ordered_json& line) { std::printf("%s\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str()); }
+void print(const ordered_json& line) {
+  std::printf("%s\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
 
 Status encode_line(const text::Tokenizer& tokenizer, const Options& o, const nlohmann::json& in) {
-  if (!in.contains("text") || !in["text"].is_string()) return invalid_argument("expected {\"text\": \"...\"}");
+  if (!in.contains("text") || !in["text"].is_string())
+    return invalid_argument("expected {\"text\": \"...\"}");
   text::EncodeOptions options;
   options.add_special = !o.no_special;
   options.offsets = o.offsets;

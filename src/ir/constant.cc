@@ -51,7 +51,8 @@ void store_float(DType dtype, std::byte* p, int64_t i, float v) {
       std::memcpy(p + 8 * i, &d, 8);
       break;
     }
-    default: std::memcpy(p + 4 * i, &v, 4);
+    default:
+      std::memcpy(p + 4 * i, &v, 4);
   }
 }
 
@@ -70,7 +71,8 @@ class CastRows : public RowSource {
       scratch.resize(static_cast<size_t>(n * from));
       DECANT_RETURN_IF_ERROR(base_->read_rows(row, std::min(end, row + step), scratch));
       std::byte* target = out.data() + (row - begin) * per_row * to;
-      for (int64_t i = 0; i < n; ++i) store_float(dtype_, target, i, load_float(base_->dtype(), scratch.data(), i));
+      for (int64_t i = 0; i < n; ++i)
+        store_float(dtype_, target, i, load_float(base_->dtype(), scratch.data(), i));
     }
     return ok_status();
   }
@@ -134,7 +136,8 @@ ConstantPtr Constant::from_tensor(const Tensor& tensor) {
   return c;
 }
 
-ConstantPtr Constant::from_rows(DType dtype, std::vector<int64_t> dims, std::shared_ptr<const RowSource> source) {
+ConstantPtr Constant::from_rows(DType dtype, std::vector<int64_t> dims,
+                                std::shared_ptr<const RowSource> source) {
   auto c = std::shared_ptr<Constant>(new Constant());
   c->dtype_ = dtype;
   c->elements_ = 1;
@@ -155,12 +158,15 @@ Result<Tensor> Constant::materialize() const {
 
 Status Constant::read_rows(int64_t begin, int64_t end, std::span<std::byte> out) const {
   const size_t row_bytes = static_cast<size_t>(row_elements(dims_)) * size_of(dtype_);
-  if (begin < 0 || end < begin || end > rows() || out.size() != static_cast<size_t>(end - begin) * row_bytes) {
+  if (begin < 0 || end < begin || end > rows() ||
+      out.size() != static_cast<size_t>(end - begin) * row_bytes) {
     return internal_error("constant rows [" + std::to_string(begin) + ", " + std::to_string(end) + ") of " +
                           describe(dtype_, dims_) + " do not fit the buffer");
   }
   if (!in_memory()) return source_->read_rows(begin, end, out);
-  if (!out.empty()) std::memcpy(out.data(), tensor_.data_as<std::byte>() + static_cast<size_t>(begin) * row_bytes, out.size());
+  if (!out.empty())
+    std::memcpy(out.data(), tensor_.data_as<std::byte>() + static_cast<size_t>(begin) * row_bytes,
+                out.size());
   return ok_status();
 }
 

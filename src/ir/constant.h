@@ -12,18 +12,18 @@
 
 namespace decant::ir {
 
-/// Produces a constant's elements by ranges of its leading dim, so that a writer needs memory for one range only.
-/// Implementations hold their inputs mapped and are immutable and thread-safe.
+/// Produces a constant's elements by ranges of its leading dim, so that a writer needs memory for one range
+/// only. Implementations hold their inputs mapped and are immutable and thread-safe.
 class RowSource {
  public:
   virtual ~RowSource() = default;
-  /// Writes rows [begin, end) of the leading dim, dense and row-major, in the constant's dtype. `out` has exactly
-  /// that many bytes.
+  /// Writes rows [begin, end) of the leading dim, dense and row-major, in the constant's dtype. `out` has
+  /// exactly that many bytes.
   virtual Status read_rows(int64_t begin, int64_t end, std::span<std::byte> out) const = 0;
 };
 
-/// A tensor known before the run: either bytes in memory (mapped from a file, or owned), or rows computed when read.
-/// Immutable; shared by the values and attributes that use it.
+/// A tensor known before the run: either bytes in memory (mapped from a file, or owned), or rows computed
+/// when read. Immutable; shared by the values and attributes that use it.
 class Constant {
  public:
   /// Dense bytes kept alive by `owner`; may be unaligned. Precondition: sizes agree.
@@ -59,8 +59,8 @@ class Constant {
 };
 using ConstantPtr = std::shared_ptr<const Constant>;
 
-/// The same values in another dtype / with the two axes of a matrix exchanged; computed when read, nothing is copied.
-/// No-ops return the argument.
+/// The same values in another dtype / with the two axes of a matrix exchanged; computed when read, nothing is
+/// copied. No-ops return the argument.
 ConstantPtr cast_constant(ConstantPtr constant, DType dtype);
 ConstantPtr transpose_constant(ConstantPtr matrix);
 

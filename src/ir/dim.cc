@@ -20,7 +20,8 @@ int compare_atoms(const std::vector<AtomPtr>& a, const std::vector<AtomPtr>& b) 
 
 /// Sorted, like terms merged, zero terms dropped.
 std::vector<Term> normalise(std::vector<Term> terms) {
-  std::sort(terms.begin(), terms.end(), [](const Term& a, const Term& b) { return compare_atoms(a.atoms, b.atoms) < 0; });
+  std::sort(terms.begin(), terms.end(),
+            [](const Term& a, const Term& b) { return compare_atoms(a.atoms, b.atoms) < 0; });
   std::vector<Term> out;
   for (Term& t : terms) {
     if (!out.empty() && compare_atoms(out.back().atoms, t.atoms) == 0) {
@@ -44,7 +45,9 @@ bool mul_overflows(int64_t a, int64_t b, int64_t* out) { return __builtin_mul_ov
 }  // namespace
 
 struct DimAccess {
-  static Dim make(int64_t constant, std::vector<Term> terms) { return Dim::from_terms(constant, std::move(terms)); }
+  static Dim make(int64_t constant, std::vector<Term> terms) {
+    return Dim::from_terms(constant, std::move(terms));
+  }
   static Dim operation(DimAtom::Kind kind, const char* name, const Dim& a, const Dim& b) {
     return Dim::from_atom({kind, std::string(name) + "(" + a.to_string() + ", " + b.to_string() + ")", a, b});
   }
@@ -120,7 +123,8 @@ Result<int64_t> Dim::evaluate(const std::function<std::optional<int64_t>(const s
       int64_t v = 0;
       if (atom->kind == DimAtom::Kind::kSymbol) {
         const auto bound = lookup(atom->key);
-        if (!bound) return invalid_argument("dim '" + to_string() + "': symbol '" + atom->key + "' has no value");
+        if (!bound)
+          return invalid_argument("dim '" + to_string() + "': symbol '" + atom->key + "' has no value");
         v = *bound;
       } else {
         DECANT_ASSIGN(const int64_t a, atom->a.evaluate(lookup));
@@ -128,16 +132,22 @@ Result<int64_t> Dim::evaluate(const std::function<std::optional<int64_t>(const s
         switch (atom->kind) {
           case DimAtom::Kind::kFloorDiv:
           case DimAtom::Kind::kMod: {
-            if (b == 0 || (a == INT64_MIN && b == -1)) return invalid_argument("dim '" + to_string() + "': division by zero");
+            if (b == 0 || (a == INT64_MIN && b == -1))
+              return invalid_argument("dim '" + to_string() + "': division by zero");
             const int64_t q = floor_div_int(a, b);
             v = atom->kind == DimAtom::Kind::kFloorDiv ? q : a - q * b;
             break;
           }
-          case DimAtom::Kind::kMax: v = std::max(a, b); break;
-          default: v = std::min(a, b); break;
+          case DimAtom::Kind::kMax:
+            v = std::max(a, b);
+            break;
+          default:
+            v = std::min(a, b);
+            break;
         }
       }
-      if (mul_overflows(product, v, &product)) return out_of_range("dim '" + to_string() + "' passes 64 bits");
+      if (mul_overflows(product, v, &product))
+        return out_of_range("dim '" + to_string() + "' passes 64 bits");
     }
     if (add_overflows(sum, product, &sum)) return out_of_range("dim '" + to_string() + "' passes 64 bits");
   }
@@ -155,10 +165,18 @@ Dim Dim::substitute(const std::function<std::optional<Dim>(const std::string&)>&
           product = product * (replacement ? *replacement : Dim::symbol(atom->key));
           break;
         }
-        case DimAtom::Kind::kFloorDiv: product = product * floor_div(atom->a.substitute(lookup), atom->b.substitute(lookup)); break;
-        case DimAtom::Kind::kMod: product = product * mod(atom->a.substitute(lookup), atom->b.substitute(lookup)); break;
-        case DimAtom::Kind::kMax: product = product * max(atom->a.substitute(lookup), atom->b.substitute(lookup)); break;
-        case DimAtom::Kind::kMin: product = product * min(atom->a.substitute(lookup), atom->b.substitute(lookup)); break;
+        case DimAtom::Kind::kFloorDiv:
+          product = product * floor_div(atom->a.substitute(lookup), atom->b.substitute(lookup));
+          break;
+        case DimAtom::Kind::kMod:
+          product = product * mod(atom->a.substitute(lookup), atom->b.substitute(lookup));
+          break;
+        case DimAtom::Kind::kMax:
+          product = product * max(atom->a.substitute(lookup), atom->b.substitute(lookup));
+          break;
+        case DimAtom::Kind::kMin:
+          product = product * min(atom->a.substitute(lookup), atom->b.substitute(lookup));
+          break;
       }
     }
     sum = sum + product;
@@ -187,7 +205,8 @@ Dim operator*(const Dim& a, const Dim& b) {
     if (mul_overflows(cx, cy, &t.coefficient)) return false;
     if (x) t.atoms = x->atoms;
     if (y) t.atoms.insert(t.atoms.end(), y->atoms.begin(), y->atoms.end());
-    std::sort(t.atoms.begin(), t.atoms.end(), [](const AtomPtr& l, const AtomPtr& r) { return l->key < r->key; });
+    std::sort(t.atoms.begin(), t.atoms.end(),
+              [](const AtomPtr& l, const AtomPtr& r) { return l->key < r->key; });
     terms.push_back(std::move(t));
     return true;
   };
@@ -203,14 +222,16 @@ Dim operator*(const Dim& a, const Dim& b) {
 bool operator==(const Dim& a, const Dim& b) {
   if (a.constant_ != b.constant_ || a.is_constant() != b.is_constant()) return false;
   if (a.terms_ == b.terms_) return true;
-  return std::equal(a.terms_->begin(), a.terms_->end(), b.terms_->begin(), b.terms_->end(), [](const Term& x, const Term& y) {
-    return x.coefficient == y.coefficient && compare_atoms(x.atoms, y.atoms) == 0;
-  });
+  return std::equal(a.terms_->begin(), a.terms_->end(), b.terms_->begin(), b.terms_->end(),
+                    [](const Term& x, const Term& y) {
+                      return x.coefficient == y.coefficient && compare_atoms(x.atoms, y.atoms) == 0;
+                    });
 }
 
 Dim floor_div(const Dim& a, const Dim& b) {
   if (b == Dim(1)) return a;
-  if (a.is_constant() && b.is_constant() && b.constant() != 0 && !(a.constant() == INT64_MIN && b.constant() == -1)) {
+  if (a.is_constant() && b.is_constant() && b.constant() != 0 &&
+      !(a.constant() == INT64_MIN && b.constant() == -1)) {
     return Dim(floor_div_int(a.constant(), b.constant()));
   }
   if (auto exact = Dim::divide_exact(a, b)) return *exact;
@@ -218,7 +239,8 @@ Dim floor_div(const Dim& a, const Dim& b) {
 }
 
 Dim mod(const Dim& a, const Dim& b) {
-  if (a.is_constant() && b.is_constant() && b.constant() != 0 && !(a.constant() == INT64_MIN && b.constant() == -1)) {
+  if (a.is_constant() && b.is_constant() && b.constant() != 0 &&
+      !(a.constant() == INT64_MIN && b.constant() == -1)) {
     return Dim(a.constant() - floor_div_int(a.constant(), b.constant()) * b.constant());
   }
   if (Dim::divide_exact(a, b)) return Dim(0);
@@ -254,14 +276,16 @@ std::optional<Dim> Dim::divide_exact(const Dim& a, const Dim& b) {
     if (t.coefficient % divisor != 0) return std::nullopt;
     Term quotient{t.coefficient / divisor, t.atoms};
     for (const AtomPtr& d : divisor_atoms) {
-      auto it = std::find_if(quotient.atoms.begin(), quotient.atoms.end(), [&](const AtomPtr& x) { return x->key == d->key; });
+      auto it = std::find_if(quotient.atoms.begin(), quotient.atoms.end(),
+                             [&](const AtomPtr& x) { return x->key == d->key; });
       if (it == quotient.atoms.end()) return std::nullopt;
       quotient.atoms.erase(it);
     }
     if (quotient.atoms.empty() && !t.atoms.empty()) {
       // The symbol cancelled: what remains is a number, which belongs to the constant.
       return Dim::divide_exact(a - Dim::from_terms(0, {t}), b).has_value()
-                 ? std::optional(*Dim::divide_exact(a - Dim::from_terms(0, {t}), b) + Dim(quotient.coefficient))
+                 ? std::optional(*Dim::divide_exact(a - Dim::from_terms(0, {t}), b) +
+                                 Dim(quotient.coefficient))
                  : std::nullopt;
     }
     terms.push_back(std::move(quotient));
@@ -322,7 +346,8 @@ class LabelParser {
     if (at_ == begin || at_ - begin > 256) return std::nullopt;
     const std::string word = text_.substr(begin, at_ - begin);
     if (word.find_first_not_of("0123456789") != std::string::npos) {
-      return std::isdigit(static_cast<unsigned char>(word[0])) ? std::nullopt : std::optional(Dim::symbol(word));
+      return std::isdigit(static_cast<unsigned char>(word[0])) ? std::nullopt
+                                                               : std::optional(Dim::symbol(word));
     }
     if (word.size() > 18) return std::nullopt;
     return Dim(std::stoll(word));

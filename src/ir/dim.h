@@ -14,8 +14,8 @@ namespace decant::ir {
 
 struct DimAtom;
 
-/// An integer expression over named symbols ("batch_size", "past_sequence_length + sequence_length"), kept as a sum
-/// of products in normal form, so that equal expressions compare equal. Immutable value; cheap to copy.
+/// An integer expression over named symbols ("batch_size", "past_sequence_length + sequence_length"), kept as
+/// a sum of products in normal form, so that equal expressions compare equal. Immutable value; cheap to copy.
 /// Arithmetic that overflows 64 bits gives an opaque symbol-free atom that evaluates to an error.
 class Dim {
  public:
@@ -23,8 +23,8 @@ class Dim {
   Dim(int64_t constant) : constant_(constant) {}  // NOLINT: implicit by design
   static Dim symbol(std::string name);
 
-  /// Reads the labels that exporters write: an integer, a symbol, or sums and products of them. Text of any other
-  /// form becomes one symbol with that text as its name.
+  /// Reads the labels that exporters write: an integer, a symbol, or sums and products of them. Text of any
+  /// other form becomes one symbol with that text as its name.
   static Dim parse(const std::string& label);
 
   bool is_constant() const { return terms_ == nullptr; }

@@ -37,8 +37,10 @@ TEST(Dim, EvaluatesAndPrints) {
 }
 
 TEST(Dim, ParsesWhatItPrints) {
-  for (const Dim& d : {p + s, Dim(2) * p - Dim(3), b * s, Dim(17), p}) EXPECT_EQ(Dim::parse(d.to_string()), d) << d.to_string();
-  EXPECT_EQ(Dim::parse("past_sequence_length + sequence_length"), Dim::symbol("past_sequence_length") + Dim::symbol("sequence_length"));
+  for (const Dim& d : {p + s, Dim(2) * p - Dim(3), b * s, Dim(17), p})
+    EXPECT_EQ(Dim::parse(d.to_string()), d) << d.to_string();
+  EXPECT_EQ(Dim::parse("past_sequence_length + sequence_length"),
+            Dim::symbol("past_sequence_length") + Dim::symbol("sequence_length"));
   EXPECT_EQ(Dim::parse("2").constant(), 2);
   EXPECT_EQ(Dim::parse("encoder / 2").symbol_name(), "encoder / 2");
 }
@@ -58,11 +60,13 @@ TEST(Dim, OverflowIsAnErrorNotAWrap) {
   EXPECT_FALSE(huge.evaluate([](const std::string&) { return std::nullopt; }).ok());
   const Dim product = Dim::symbol("x") * Dim(INT64_MAX);
   EXPECT_FALSE(product.evaluate([](const std::string&) { return std::optional<int64_t>(3); }).ok());
-  EXPECT_FALSE(floor_div(p, Dim(0)).evaluate([](const std::string&) { return std::optional<int64_t>(1); }).ok());
+  EXPECT_FALSE(
+      floor_div(p, Dim(0)).evaluate([](const std::string&) { return std::optional<int64_t>(1); }).ok());
 }
 
 TEST(Dim, Substitutes) {
-  const Dim d = (p + s).substitute([](const std::string& n) { return n == "p" ? std::optional(Dim(7)) : std::nullopt; });
+  const Dim d = (p + s).substitute(
+      [](const std::string& n) { return n == "p" ? std::optional(Dim(7)) : std::nullopt; });
   EXPECT_EQ(d, s + Dim(7));
 }
 

@@ -67,7 +67,8 @@ std::string dump(const Graph& graph) {
       out += node->inputs()[i] ? node->inputs()[i]->name : "_";
     }
     out += ")";
-    for (const auto& [key, attribute] : node->attributes) out += " " + key + "=" + std::visit(AttributePrinter{}, attribute);
+    for (const auto& [key, attribute] : node->attributes)
+      out += " " + key + "=" + std::visit(AttributePrinter{}, attribute);
     out += '\n';
   }
   for (const State& s : graph.states) {

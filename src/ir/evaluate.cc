@@ -18,8 +18,10 @@ Result<Tensor> fetch(const Value* v, const Environment& env, const Node& node) {
 
 Result<std::vector<Tensor>> run_if(const Node& node, Environment& env, int depth) {
   DECANT_ASSIGN(const Tensor condition, fetch(node.input(0), env, node));
-  if (condition.elements() != 1) return invalid_model(node.describe() + ": the condition has more than one element");
-  const auto* branch = node.attribute<std::shared_ptr<Graph>>(condition.int_at(0) ? "then_branch" : "else_branch");
+  if (condition.elements() != 1)
+    return invalid_model(node.describe() + ": the condition has more than one element");
+  const auto* branch =
+      node.attribute<std::shared_ptr<Graph>>(condition.int_at(0) ? "then_branch" : "else_branch");
   if (!branch || !*branch) return invalid_model(node.describe() + ": a branch is missing");
   return run_scope(**branch, env, depth + 1);
 }
@@ -69,7 +71,8 @@ Result<std::vector<Tensor>> evaluate_node(const Node& node, std::span<const Tens
   const OpDef* op = find_op(node.domain(), node.op());
   if (!op || !op->eval) return unsupported(node.describe() + ": no reference kernel");
   bool complete = inputs.size() >= static_cast<size_t>(op->min_inputs);
-  for (size_t i = 0; complete && i < static_cast<size_t>(op->min_inputs); ++i) complete = inputs[i] != nullptr;
+  for (size_t i = 0; complete && i < static_cast<size_t>(op->min_inputs); ++i)
+    complete = inputs[i] != nullptr;
   if (!complete) return invalid_model(node.describe() + ": a required input is left out");
   try {
     auto outputs = op->eval(node, inputs);

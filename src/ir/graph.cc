@@ -61,8 +61,8 @@ Value* Graph::add_constant(std::string constant_name, ConstantPtr constant) {
 
 void Graph::remove_input(Value* value) { std::erase(inputs_, value); }
 
-Node* Graph::add_node(std::string op, std::vector<Value*> node_inputs, size_t output_count, std::string node_name,
-                      std::string domain) {
+Node* Graph::add_node(std::string op, std::vector<Value*> node_inputs, size_t output_count,
+                      std::string node_name, std::string domain) {
   nodes_.push_back(std::make_unique<Node>(std::move(op), std::move(domain)));
   Node* node = nodes_.back().get();
   node->name = node_name.empty() ? unique_name(node->op()) : std::move(node_name);
@@ -211,7 +211,8 @@ Status Graph::sort() {
   }
   if (order.size() != nodes_.size()) {
     for (size_t i = 0; i < nodes_.size(); ++i) {
-      if (waiting[i] != 0) return invalid_model(nodes_[i]->describe() + " is part of, or depends on, a cycle");
+      if (waiting[i] != 0)
+        return invalid_model(nodes_[i]->describe() + " is part of, or depends on, a cycle");
     }
   }
   std::vector<std::unique_ptr<Node>> sorted;

@@ -19,8 +19,8 @@ namespace decant::ir {
 class Graph;
 class Node;
 
-/// One SSA value. Owned by the graph whose input it is or whose node produces it; sub-graphs refer to values of the
-/// graphs around them directly.
+/// One SSA value. Owned by the graph whose input it is or whose node produces it; sub-graphs refer to values
+/// of the graphs around them directly.
 struct Value {
   std::string name;
   DType dtype = DType::kUndefined;
@@ -45,8 +45,8 @@ struct Value {
 using Attribute = std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>,
                                std::vector<std::string>, ConstantPtr, std::shared_ptr<Graph>>;
 
-/// One operator call. `domain` is "" for the ONNX operators (in the graph's one fixed version), "com.microsoft" and
-/// others for those not lifted.
+/// One operator call. `domain` is "" for the ONNX operators (in the graph's one fixed version),
+/// "com.microsoft" and others for those not lifted.
 class Node {
  public:
   Node(std::string op, std::string domain) : op_(std::move(op)), domain_(std::move(domain)) {}
@@ -106,8 +106,8 @@ struct SymbolRange {
   int64_t max = INT64_MAX;
 };
 
-/// A computation: typed inputs, nodes in an order in which each value is defined before its use, outputs, and the
-/// states among them. Not thread-safe; after compile it is only read.
+/// A computation: typed inputs, nodes in an order in which each value is defined before its use, outputs, and
+/// the states among them. Not thread-safe; after compile it is only read.
 class Graph {
  public:
   Graph() = default;
@@ -131,8 +131,8 @@ class Graph {
   void remove_input(Value* value);
   void set_output(size_t i, Value* value) { outputs_[i] = value; }
 
-  /// Appends a node with `output_count` fresh, untyped outputs named `<name>`, `<name>_1`, ...; an output name may be
-  /// changed afterwards. Null inputs stand for optional ones left out.
+  /// Appends a node with `output_count` fresh, untyped outputs named `<name>`, `<name>_1`, ...; an output
+  /// name may be changed afterwards. Null inputs stand for optional ones left out.
   Node* add_node(std::string op, std::vector<Value*> inputs, size_t output_count = 1, std::string name = "",
                  std::string domain = "");
   /// Adds a fresh output to a node.
@@ -140,14 +140,15 @@ class Graph {
   /// Marks an output slot as left out. Precondition: its value has no users.
   void drop_node_output(Node* node, size_t i);
 
-  /// Every user of `from`, in this graph and its sub-graphs, and this graph's outputs, refers to `to` afterwards.
+  /// Every user of `from`, in this graph and its sub-graphs, and this graph's outputs, refers to `to`
+  /// afterwards.
   void replace_all_uses(Value* from, Value* to);
   /// Precondition: no output of the node is used.
   void remove_node(Node* node);
   /// Removes nodes and constants that no output needs; returns how many nodes went.
   size_t remove_dead();
-  /// Orders nodes so that definitions come before uses (stable) and drops removed slots. Fails on a cycle, naming a
-  /// node on it.
+  /// Orders nodes so that definitions come before uses (stable) and drops removed slots. Fails on a cycle,
+  /// naming a node on it.
   Status sort();
 
   /// A name not yet taken in this graph, made from `hint`.
@@ -172,8 +173,8 @@ class Graph {
 /// Text form for people and tests: one line per node with types, attributes, and constants' dtype and dims.
 std::string dump(const Graph& graph);
 
-/// Names what is wrong: a value used before its definition, a name defined twice, a missing type, an unknown op,
-/// a state whose ends do not match.
+/// Names what is wrong: a value used before its definition, a name defined twice, a missing type, an unknown
+/// op, a state whose ends do not match.
 Status validate(const Graph& graph);
 
 }  // namespace decant::ir

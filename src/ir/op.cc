@@ -58,8 +58,8 @@ std::optional<std::vector<Dim>> InferContext::elements(size_t i) const {
   if (v->elements) return v->elements;
   constexpr int64_t kMaxElements = 256;
   const ConstantPtr& c = v->constant;
-  if (!c || !c->in_memory() || !(is_integer(c->dtype()) || c->dtype() == DType::kBool) || c->dims().size() > 1 ||
-      c->elements() > kMaxElements) {
+  if (!c || !c->in_memory() || !(is_integer(c->dtype()) || c->dtype() == DType::kBool) ||
+      c->dims().size() > 1 || c->elements() > kMaxElements) {
     return std::nullopt;
   }
   const std::vector<int64_t> ints = c->tensor().to_ints();
@@ -90,7 +90,8 @@ Shape InferContext::fresh_shape(size_t rank, std::string_view hint) {
 }
 
 Status InferContext::error(std::string_view what) const {
-  return invalid_model(node_.describe() + " with inputs (" + describe_inputs(node_) + "): " + std::string(what));
+  return invalid_model(node_.describe() + " with inputs (" + describe_inputs(node_) +
+                       "): " + std::string(what));
 }
 
 Status infer_node(Graph& graph, Node& node) {
@@ -99,14 +100,17 @@ Status infer_node(Graph& graph, Node& node) {
   const auto count = static_cast<int>(node.inputs().size());
   InferContext context(graph, node);
   if (count < op->min_inputs || (op->max_inputs >= 0 && count > op->max_inputs)) {
-    return context.error("takes " + std::to_string(op->min_inputs) + " to " + std::to_string(op->max_inputs) + " inputs");
+    return context.error("takes " + std::to_string(op->min_inputs) + " to " + std::to_string(op->max_inputs) +
+                         " inputs");
   }
   for (int i = 0; i < op->min_inputs; ++i) {
-    if (!node.input(static_cast<size_t>(i))) return context.error("required input " + std::to_string(i) + " is left out");
+    if (!node.input(static_cast<size_t>(i)))
+      return context.error("required input " + std::to_string(i) + " is left out");
   }
   const auto outputs = static_cast<int>(node.outputs().size());
   if (op->max_outputs >= 0 && outputs > op->max_outputs) {
-    return context.error("has " + std::to_string(outputs) + " outputs, at most " + std::to_string(op->max_outputs) + " exist");
+    return context.error("has " + std::to_string(outputs) + " outputs, at most " +
+                         std::to_string(op->max_outputs) + " exist");
   }
   return op->infer(context);
 }
@@ -122,7 +126,8 @@ void collect_unknown(const Graph& graph, std::map<std::string, std::string>& unk
       if (nodes.size() < 200) nodes += (nodes.empty() ? "'" : ", '") + node->name + "'";
     }
     for (const auto& [key, attribute] : node->attributes) {
-      if (const auto* sub = std::get_if<std::shared_ptr<Graph>>(&attribute); sub && *sub) collect_unknown(**sub, unknown);
+      if (const auto* sub = std::get_if<std::shared_ptr<Graph>>(&attribute); sub && *sub)
+        collect_unknown(**sub, unknown);
     }
   }
 }

@@ -27,7 +27,8 @@ class InferContext {
   bool has_input(size_t i) const { return node_.input(i) != nullptr; }
   DType dtype(size_t i) const { return node_.input(i)->dtype; }
   const std::optional<Shape>& shape(size_t i) const { return node_.input(i)->shape; }
-  /// Integer elements of input i as expressions: from inference, or from a small integer constant. Nothing if unknown.
+  /// Integer elements of input i as expressions: from inference, or from a small integer constant. Nothing if
+  /// unknown.
   std::optional<std::vector<Dim>> elements(size_t i) const;
   /// The same when all are known numbers.
   std::optional<std::vector<int64_t>> constant_ints(size_t i) const;
@@ -55,12 +56,14 @@ struct OpDef {
   int max_inputs = 0;   ///< -1: variadic
   int max_outputs = 1;  ///< -1: variadic
 
-  /// Sets dtype and shape of every output present, and elements where they follow. Must check ranks before indexing.
+  /// Sets dtype and shape of every output present, and elements where they follow. Must check ranks before
+  /// indexing.
   Status (*infer)(InferContext& context) = nullptr;
 
-  /// Reference kernel: slow and obvious, every type the op allows, double or int64 accumulation. Inputs left out are
-  /// null. Returns one tensor for each output slot of the node (default-constructed for slots left out). Checks what
-  /// type inference could not: data-dependent shapes, indices out of range. Null for ops with sub-graphs.
+  /// Reference kernel: slow and obvious, every type the op allows, double or int64 accumulation. Inputs left
+  /// out are null. Returns one tensor for each output slot of the node (default-constructed for slots left
+  /// out). Checks what type inference could not: data-dependent shapes, indices out of range. Null for ops
+  /// with sub-graphs.
   Result<std::vector<Tensor>> (*eval)(const Node& node, std::span<const Tensor* const> inputs) = nullptr;
 };
 
@@ -68,20 +71,22 @@ struct OpDef {
 const OpDef* find_op(std::string_view domain, std::string_view name);
 /// All registered ops, sorted by domain and name.
 std::vector<const OpDef*> all_ops();
-/// `DECANT_OP(MatMul) { return {.name = "MatMul", ...}; }` at the start of a line in ops/<file>.cc, inside namespace
-/// decant::ir: the build lists the folder's DECANT_OP lines, so that a new op needs no other edit.
-#define DECANT_OP(id)    \
+/// `DECANT_OP(MatMul) { return {.name = "MatMul", ...}; }` at the start of a line in ops/<file>.cc, inside
+/// namespace decant::ir: the build lists the folder's DECANT_OP lines, so that a new op needs no other edit.
+#define DECANT_OP(id)     \
   OpDef decant_op_##id(); \
   OpDef decant_op_##id()
 
-/// Types every value of the graph and its sub-graphs, in order. Unknown ops are collected and reported all at once.
+/// Types every value of the graph and its sub-graphs, in order. Unknown ops are collected and reported all at
+/// once.
 Status infer_types(Graph& graph);
 /// Types one node; used by passes that add nodes.
 Status infer_node(Graph& graph, Node& node);
 
 /// Runs one node on the reference kernels.
 Result<std::vector<Tensor>> evaluate_node(const Node& node, std::span<const Tensor* const> inputs);
-/// Runs a whole graph on the reference kernels (sub-graphs included); inputs by position, outputs by position.
+/// Runs a whole graph on the reference kernels (sub-graphs included); inputs by position, outputs by
+/// position.
 Result<std::vector<Tensor>> evaluate_graph(const Graph& graph, std::span<const Tensor> inputs);
 
 }  // namespace decant::ir

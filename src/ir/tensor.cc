@@ -15,7 +15,8 @@ constexpr uint64_t kMaxTensorBytes = uint64_t{1} << 40;
 template <typename T>
 T load(const void* data, int64_t index) {
   T value;
-  std::memcpy(&value, static_cast<const std::byte*>(data) + index * static_cast<int64_t>(sizeof(T)), sizeof(T));
+  std::memcpy(&value, static_cast<const std::byte*>(data) + index * static_cast<int64_t>(sizeof(T)),
+              sizeof(T));
   return value;
 }
 
@@ -40,12 +41,14 @@ Result<Tensor> Tensor::allocate(DType dtype, std::vector<int64_t> dims) {
   constexpr std::align_val_t kAlignment{64};
   void* memory = ::operator new(*bytes ? *bytes : 1, kAlignment, std::nothrow);
   if (memory == nullptr) return resource_error("no memory for a tensor of " + describe(dtype, t.dims_));
-  t.owner_ = std::shared_ptr<const void>(memory, [](const void* p) { ::operator delete(const_cast<void*>(p), std::align_val_t{64}); });
+  t.owner_ = std::shared_ptr<const void>(
+      memory, [](const void* p) { ::operator delete (const_cast<void*>(p), std::align_val_t{64}); });
   t.data_ = memory;
   return t;
 }
 
-Tensor Tensor::view(DType dtype, std::vector<int64_t> dims, const void* data, std::shared_ptr<const void> owner) {
+Tensor Tensor::view(DType dtype, std::vector<int64_t> dims, const void* data,
+                    std::shared_ptr<const void> owner) {
   Tensor t;
   t.dtype_ = dtype;
   t.elements_ = product(dims);
@@ -78,28 +81,44 @@ Tensor Tensor::reshaped(std::vector<int64_t> dims) const {
 
 int64_t Tensor::int_at(int64_t i) const {
   switch (dtype_) {
-    case DType::kInt8: return load<int8_t>(data_, i);
-    case DType::kInt16: return load<int16_t>(data_, i);
-    case DType::kInt32: return load<int32_t>(data_, i);
-    case DType::kInt64: return load<int64_t>(data_, i);
+    case DType::kInt8:
+      return load<int8_t>(data_, i);
+    case DType::kInt16:
+      return load<int16_t>(data_, i);
+    case DType::kInt32:
+      return load<int32_t>(data_, i);
+    case DType::kInt64:
+      return load<int64_t>(data_, i);
     case DType::kBool:
-    case DType::kUInt8: return load<uint8_t>(data_, i);
-    case DType::kUInt16: return load<uint16_t>(data_, i);
-    case DType::kUInt32: return load<uint32_t>(data_, i);
-    case DType::kUInt64: return static_cast<int64_t>(load<uint64_t>(data_, i));
-    default: return static_cast<int64_t>(double_at(i));
+    case DType::kUInt8:
+      return load<uint8_t>(data_, i);
+    case DType::kUInt16:
+      return load<uint16_t>(data_, i);
+    case DType::kUInt32:
+      return load<uint32_t>(data_, i);
+    case DType::kUInt64:
+      return static_cast<int64_t>(load<uint64_t>(data_, i));
+    default:
+      return static_cast<int64_t>(double_at(i));
   }
 }
 
 double Tensor::double_at(int64_t i) const {
   switch (dtype_) {
-    case DType::kFloat32: return load<float>(data_, i);
-    case DType::kFloat64: return load<double>(data_, i);
-    case DType::kFloat16: return f16_to_float(load<uint16_t>(data_, i));
-    case DType::kBFloat16: return bf16_to_float(load<uint16_t>(data_, i));
-    case DType::kUInt64: return static_cast<double>(load<uint64_t>(data_, i));
-    case DType::kUndefined: return 0;
-    default: return static_cast<double>(int_at(i));
+    case DType::kFloat32:
+      return load<float>(data_, i);
+    case DType::kFloat64:
+      return load<double>(data_, i);
+    case DType::kFloat16:
+      return f16_to_float(load<uint16_t>(data_, i));
+    case DType::kBFloat16:
+      return bf16_to_float(load<uint16_t>(data_, i));
+    case DType::kUInt64:
+      return static_cast<double>(load<uint64_t>(data_, i));
+    case DType::kUndefined:
+      return 0;
+    default:
+      return static_cast<double>(int_at(i));
   }
 }
 

@@ -13,15 +13,18 @@
 namespace decant::ir {
 
 /// A dense tensor in host memory, row-major, contiguous. A handle: copies share the data. Tensors returned by
-/// `allocate` may be written by their creator until they are shared; everything else treats data as read-only.
+/// `allocate` may be written by their creator until they are shared; everything else treats data as
+/// read-only.
 class Tensor {
  public:
   Tensor() = default;
 
-  /// Uninitialised memory, 64-byte aligned. Fails when the dims are negative or the size passes `kMaxTensorBytes`.
+  /// Uninitialised memory, 64-byte aligned. Fails when the dims are negative or the size passes
+  /// `kMaxTensorBytes`.
   static Result<Tensor> allocate(DType dtype, std::vector<int64_t> dims);
   /// View of memory that `owner` keeps alive. `data` may be unaligned. Precondition: it holds all elements.
-  static Tensor view(DType dtype, std::vector<int64_t> dims, const void* data, std::shared_ptr<const void> owner);
+  static Tensor view(DType dtype, std::vector<int64_t> dims, const void* data,
+                     std::shared_ptr<const void> owner);
   /// Rank 0 or 1 integer tensors, as used for shapes and axes.
   static Tensor scalar(int64_t value);
   static Tensor scalar(float value);
@@ -36,9 +39,13 @@ class Tensor {
   const void* data() const { return data_; }
   void* mutable_data() { return const_cast<void*>(data_); }
   template <typename T>
-  const T* data_as() const { return static_cast<const T*>(data_); }
+  const T* data_as() const {
+    return static_cast<const T*>(data_);
+  }
   template <typename T>
-  T* mutable_data_as() { return static_cast<T*>(mutable_data()); }
+  T* mutable_data_as() {
+    return static_cast<T*>(mutable_data());
+  }
 
   /// Same data, other dims. Precondition: equal element counts.
   Tensor reshaped(std::vector<int64_t> dims) const;

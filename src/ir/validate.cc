@@ -17,7 +17,8 @@ Status validate_scope(const Graph& graph, std::unordered_set<const Value*>& defi
   for (const auto& node : graph.nodes()) {
     if (!node) continue;
     for (const Value* v : node->inputs()) {
-      if (v && !defined.count(v)) return invalid_model(node->describe() + " uses value '" + v->name + "' before its definition");
+      if (v && !defined.count(v))
+        return invalid_model(node->describe() + " uses value '" + v->name + "' before its definition");
     }
     const OpDef* op = find_op(node->domain(), node->op());
     if (!op) return unsupported(node->describe() + ": unknown operator");
@@ -32,8 +33,10 @@ Status validate_scope(const Graph& graph, std::unordered_set<const Value*>& defi
     }
     for (const Value* v : node->outputs()) {
       if (!v) continue;
-      if (v->dtype == DType::kUndefined) return invalid_model(node->describe() + ": output '" + v->name + "' has no type");
-      if (v->producer != node.get()) return invalid_model(node->describe() + ": output '" + v->name + "' has another producer");
+      if (v->dtype == DType::kUndefined)
+        return invalid_model(node->describe() + ": output '" + v->name + "' has no type");
+      if (v->producer != node.get())
+        return invalid_model(node->describe() + ": output '" + v->name + "' has another producer");
       defined.insert(v);
     }
   }

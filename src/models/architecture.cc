@@ -31,7 +31,8 @@ std::vector<std::string_view> model_types() {
 
 Result<std::unique_ptr<ir::Graph>> capture(const ConfigView& config, const WeightSource& source,
                                            const CaptureOptions& options) {
-  if (options.dtype != DType::kFloat32 && options.dtype != DType::kFloat16 && options.dtype != DType::kBFloat16) {
+  if (options.dtype != DType::kFloat32 && options.dtype != DType::kFloat16 &&
+      options.dtype != DType::kBFloat16) {
     return invalid_argument("a model is captured as float32, float16 or bfloat16, not as " +
                             std::string(to_string(options.dtype)));
   }

@@ -17,7 +17,8 @@
 namespace decant::models {
 
 struct CaptureOptions {
-  DType dtype = DType::kFloat32;  ///< of weights, activations, caches and logits: float32, float16 or bfloat16
+  DType dtype =
+      DType::kFloat32;  ///< of weights, activations, caches and logits: float32, float16 or bfloat16
   CacheForm cache = CacheForm::kDynamic;
   std::optional<int64_t> max_cache_len = {};  ///< static cache only; absent: the symbol max_cache_len
 };
@@ -29,19 +30,20 @@ struct Architecture {
                                                 const CaptureOptions& options) = nullptr;
 };
 
-/// `DECANT_ARCHITECTURE(llama) { return {"llama", &capture}; }` at the start of a line in architectures/<file>.cc,
-/// inside namespace decant::models: the build lists the folder's lines.
-#define DECANT_ARCHITECTURE(id)              \
-  Architecture decant_architecture_##id();   \
+/// `DECANT_ARCHITECTURE(llama) { return {"llama", &capture}; }` at the start of a line in
+/// architectures/<file>.cc, inside namespace decant::models: the build lists the folder's lines.
+#define DECANT_ARCHITECTURE(id)            \
+  Architecture decant_architecture_##id(); \
   Architecture decant_architecture_##id()
 
 /// The known model types, sorted.
 std::vector<std::string_view> model_types();
 
-/// The graph of the model that `config` describes, typed, with weights from `source`, which may go afterwards: the
-/// constants keep what they need. Inputs and outputs are those of Decoder. Errors: kUnsupported for a model_type
-/// without an architecture (lists the known ones) or a setting it lacks; kInvalidModel for impossible settings, and
-/// for tensors that are missing, misshapen or unused (lists the names).
+/// The graph of the model that `config` describes, typed, with weights from `source`, which may go
+/// afterwards: the constants keep what they need. Inputs and outputs are those of Decoder. Errors:
+/// kUnsupported for a model_type without an architecture (lists the known ones) or a setting it lacks;
+/// kInvalidModel for impossible settings, and for tensors that are missing, misshapen or unused (lists the
+/// names).
 Result<std::unique_ptr<ir::Graph>> capture(const ConfigView& config, const WeightSource& source,
                                            const CaptureOptions& options);
 

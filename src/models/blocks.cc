@@ -40,8 +40,10 @@ Value* rotate(Builder& b, const std::string& path, Value* x, const Rotary& rotar
   return b.op("RotaryEmbedding", {x, rotary.cos, rotary.sin}, {}, path);
 }
 
-Value* attend(Builder& b, const std::string& path, Value* q, Value* k, Value* v, Value* mask, int64_t head_dim) {
-  Builder::Attributes attributes = {{"scale", static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim)))}};
+Value* attend(Builder& b, const std::string& path, Value* q, Value* k, Value* v, Value* mask,
+              int64_t head_dim) {
+  Builder::Attributes attributes = {
+      {"scale", static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim)))}};
   constexpr int64_t kOnnxFloat = 1;
   if (b.dtype() != DType::kFloat32) attributes.emplace_back("softmax_precision", kOnnxFloat);
   return b.op("Attention", {q, k, v, mask}, std::move(attributes), path);
@@ -52,15 +54,20 @@ Result<Activation> parse_activation(const std::string& name) {
   if (name == "gelu") return Activation::kGelu;
   if (name == "gelu_pytorch_tanh" || name == "gelu_new") return Activation::kGeluTanh;
   if (name == "relu") return Activation::kRelu;
-  return unsupported("hidden_act '" + name + "'; known: silu, swish, gelu, gelu_pytorch_tanh, gelu_new, relu");
+  return unsupported("hidden_act '" + name +
+                     "'; known: silu, swish, gelu, gelu_pytorch_tanh, gelu_new, relu");
 }
 
 Value* activate(Builder& b, const std::string& path, Value* x, Activation activation) {
   switch (activation) {
-    case Activation::kSilu: return b.op("Swish", {x}, {}, path);
-    case Activation::kGelu: return b.op("Gelu", {x}, {}, path);
-    case Activation::kGeluTanh: return b.op("Gelu", {x}, {{"approximate", std::string("tanh")}}, path);
-    case Activation::kRelu: return b.op("Relu", {x}, {}, path);
+    case Activation::kSilu:
+      return b.op("Swish", {x}, {}, path);
+    case Activation::kGelu:
+      return b.op("Gelu", {x}, {}, path);
+    case Activation::kGeluTanh:
+      return b.op("Gelu", {x}, {{"approximate", std::string("tanh")}}, path);
+    case Activation::kRelu:
+      return b.op("Relu", {x}, {}, path);
   }
   return x;
 }

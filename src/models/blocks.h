@@ -9,8 +9,9 @@
 
 namespace decant::models {
 
-/// The parts that decoders are made of. Each takes the module's path in the checkpoint ("model.layers.0.mlp") and names
-/// its weights and nodes by it. Shapes: hidden states [batch, sequence, size], heads [batch, heads, sequence, head_dim].
+/// The parts that decoders are made of. Each takes the module's path in the checkpoint ("model.layers.0.mlp")
+/// and names its weights and nodes by it. Shapes: hidden states [batch, sequence, size], heads [batch, heads,
+/// sequence, head_dim].
 
 /// Rows of `path`.weight [vocabulary, size] for the token ids.
 ir::Value* embedding(Builder& b, const std::string& path, ir::Value* ids, int64_t vocabulary, int64_t size);
@@ -32,10 +33,10 @@ ir::Value* merge_heads(Builder& b, const std::string& path, ir::Value* x, int64_
 ir::Value* rotate(Builder& b, const std::string& path, ir::Value* x, const Rotary& rotary);
 
 /// softmax(q kᵀ / sqrt(head_dim) + mask) v, scores and softmax in float32. Query head h reads key-value head
-/// h / (query heads / key-value heads). `mask` is bool [batch, 1, queries, keys], true where a query may attend; a row
-/// without any gives zeros.
-ir::Value* attend(Builder& b, const std::string& path, ir::Value* q, ir::Value* k, ir::Value* v, ir::Value* mask,
-                  int64_t head_dim);
+/// h / (query heads / key-value heads). `mask` is bool [batch, 1, queries, keys], true where a query may
+/// attend; a row without any gives zeros.
+ir::Value* attend(Builder& b, const std::string& path, ir::Value* q, ir::Value* k, ir::Value* v,
+                  ir::Value* mask, int64_t head_dim);
 
 /// The activations that Transformers calls `hidden_act`. kUnsupported lists the known ones.
 enum class Activation { kSilu, kGelu, kGeluTanh, kRelu };

@@ -50,7 +50,9 @@ ir::Value* Builder::floats(const std::vector<float>& values) {
                                              std::move(owner)));
 }
 
-ir::Value* Builder::cast(ir::Value* x, DType dtype) { return op("Cast", {x}, {{"to", ir::onnx_code(dtype)}}); }
+ir::Value* Builder::cast(ir::Value* x, DType dtype) {
+  return op("Cast", {x}, {{"to", ir::onnx_code(dtype)}});
+}
 
 ir::Value* Builder::size(ir::Value* x, int64_t axis) {
   return op("Gather", {op("Shape", {x}), int_scalar(axis)}, {{"axis", int64_t{0}}});

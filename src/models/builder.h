@@ -11,8 +11,8 @@
 
 namespace decant::models {
 
-/// Writes the nodes of a model into a new graph. Values are owned by the graph. Values of weights and activations have
-/// `dtype`; nodes are named after the module they belong to.
+/// Writes the nodes of a model into a new graph. Values are owned by the graph. Values of weights and
+/// activations have `dtype`; nodes are named after the module they belong to.
 class Builder {
  public:
   using Attributes = std::vector<std::pair<std::string, ir::Attribute>>;
@@ -48,7 +48,8 @@ class Builder {
   WeightReader& weights_;
   DType dtype_;
   std::unique_ptr<ir::Graph> graph_;
-  std::map<std::string, ir::Value*> shared_;  ///< small constants and tensors already in the graph, by content or name
+  std::map<std::string, ir::Value*>
+      shared_;  ///< small constants and tensors already in the graph, by content or name
 };
 
 }  // namespace decant::models

@@ -16,15 +16,16 @@ struct RopeParameters {
   double factor = 1.0;
   double partial_rotary_factor = 1.0;
   std::optional<int64_t> original_max_position_embeddings = {};  ///< absent: max_position_embeddings
-  double low_freq_factor = 1.0, high_freq_factor = 4.0;      ///< llama3
-  double beta_fast = 32.0, beta_slow = 1.0;                  ///< yarn
-  bool truncate = true;                                      ///< yarn
-  std::optional<double> mscale = {}, mscale_all_dim = {};    ///< yarn
-  std::optional<double> attention_factor = {};               ///< yarn
+  double low_freq_factor = 1.0, high_freq_factor = 4.0;          ///< llama3
+  double beta_fast = 32.0, beta_slow = 1.0;                      ///< yarn
+  bool truncate = true;                                          ///< yarn
+  std::optional<double> mscale = {}, mscale_all_dim = {};        ///< yarn
+  std::optional<double> attention_factor = {};                   ///< yarn
 };
 
-/// What an architecture may read of a model's configuration; the file format stays on the other side. Keys are those
-/// of config.json. Without a fallback an absent key is an error that names it; null counts as absent.
+/// What an architecture may read of a model's configuration; the file format stays on the other side. Keys
+/// are those of config.json. Without a fallback an absent key is an error that names it; null counts as
+/// absent.
 class ConfigView {
  public:
   virtual ~ConfigView() = default;

@@ -19,7 +19,8 @@ void Decoder::make_inputs(std::optional<int64_t> max_cache_len) {
   const Dim batch = Dim::symbol("batch_size"), sequence = Dim::symbol("sequence_length");
   Dim past = Dim::symbol("past_sequence_length"), total = past + sequence;
   if (form_ == CacheForm::kNone) total = sequence;
-  if (form_ == CacheForm::kStatic) total = past = max_cache_len ? Dim(*max_cache_len) : Dim::symbol("max_cache_len");
+  if (form_ == CacheForm::kStatic)
+    total = past = max_cache_len ? Dim(*max_cache_len) : Dim::symbol("max_cache_len");
   graph.symbol_ranges["batch_size"] = {.min = 1};
   graph.symbol_ranges["sequence_length"] = {.min = 1};
 
@@ -27,7 +28,8 @@ void Decoder::make_inputs(std::optional<int64_t> max_cache_len) {
   attention_mask_ = graph.add_input("attention_mask", DType::kInt64, ir::Shape{batch, total});
   position_ids_ = graph.add_input("position_ids", DType::kInt64, ir::Shape{batch, sequence});
   if (form_ == CacheForm::kNone) return;
-  if (form_ == CacheForm::kStatic) cache_length_ = graph.add_input("cache_length", DType::kInt64, ir::Shape{});
+  if (form_ == CacheForm::kStatic)
+    cache_length_ = graph.add_input("cache_length", DType::kInt64, ir::Shape{});
   for (int64_t layer = 0; layer < shape_.layers; ++layer) {
     for (const char* part : {".key", ".value"}) {
       past_.push_back(graph.add_input("past_key_values." + std::to_string(layer) + part, b_.dtype(),
@@ -43,10 +45,12 @@ void Decoder::make_mask() {
   if (form_ == CacheForm::kDynamic) first = b_.op("Sub", {keys, queries}, {}, "mask");
   if (form_ == CacheForm::kStatic) first = cache_length_;
 
-  auto count_to = [&](Value* end) { return b_.op("Range", {b_.int_scalar(0), end, b_.int_scalar(1)}, {}, "mask"); };
+  auto count_to = [&](Value* end) {
+    return b_.op("Range", {b_.int_scalar(0), end, b_.int_scalar(1)}, {}, "mask");
+  };
   Value* row = count_to(queries);
   if (first) row = b_.op("Add", {row, first}, {}, "mask");
-  row = b_.op("Unsqueeze", {row, b_.ints({1})}, {}, "mask");                // [queries, 1]
+  row = b_.op("Unsqueeze", {row, b_.ints({1})}, {}, "mask");                       // [queries, 1]
   Value* column = b_.op("Unsqueeze", {count_to(keys), b_.ints({0})}, {}, "mask");  // [1, keys]
   Value* visible = b_.op("LessOrEqual", {column, row}, {}, "mask");
   if (shape_.window) {
@@ -64,9 +68,10 @@ void Decoder::make_mask() {
 
 Value* Decoder::extend(Value* past, Value* update) {
   constexpr int64_t kPositionAxis = 2;
-  if (form_ == CacheForm::kDynamic) return b_.op("Concat", {past, update}, {{"axis", kPositionAxis}}, "cache");
-  return b_.op("TensorScatter", {past, update, write_positions_}, {{"axis", kPositionAxis}, {"mode", std::string("linear")}},
-               "cache");
+  if (form_ == CacheForm::kDynamic)
+    return b_.op("Concat", {past, update}, {{"axis", kPositionAxis}}, "cache");
+  return b_.op("TensorScatter", {past, update, write_positions_},
+               {{"axis", kPositionAxis}, {"mode", std::string("linear")}}, "cache");
 }
 
 std::pair<Value*, Value*> Decoder::cache(int64_t layer, Value* key, Value* value) {
@@ -85,11 +90,12 @@ void Decoder::finish(Value* logits) {
   graph.add_output(logits);
   for (size_t i = 0; i < past_.size(); ++i) {
     graph.add_output(present_[i]);
-    graph.states.push_back({.input = past_[i],
-                            .output = present_[i],
-                            .kind = ir::State::Kind::kKeyValue,
-                            .form = form_ == CacheForm::kStatic ? ir::State::Form::kFixed : ir::State::Form::kGrowing,
-                            .axis = 2});
+    graph.states.push_back(
+        {.input = past_[i],
+         .output = present_[i],
+         .kind = ir::State::Kind::kKeyValue,
+         .form = form_ == CacheForm::kStatic ? ir::State::Form::kFixed : ir::State::Form::kGrowing,
+         .axis = 2});
   }
 }
 

@@ -27,9 +27,9 @@ enum class CacheForm {
 ///   -> present.N.key, .value       [batch_size, kv_heads, total, head_dim]
 ///
 /// total is sequence_length (no cache), past_sequence_length + sequence_length (dynamic; past is
-/// past_sequence_length), or max_cache_len (static, for past and total). Caches and logits have the model's dtype.
-/// Query row i stands at buffer position past + i and attends positions up to its own where attention_mask is 1;
-/// with a window w, the last w of them only.
+/// past_sequence_length), or max_cache_len (static, for past and total). Caches and logits have the model's
+/// dtype. Query row i stands at buffer position past + i and attends positions up to its own where
+/// attention_mask is 1; with a window w, the last w of them only.
 class Decoder {
  public:
   struct Shape {
@@ -47,7 +47,8 @@ class Decoder {
   /// bool [batch_size, 1, sequence_length, total]: true where a query may attend.
   ir::Value* mask() const { return mask_; }
 
-  /// Appends the new keys and values [batch, kv_heads, sequence, head_dim] of a layer to its cache; returns all of them.
+  /// Appends the new keys and values [batch, kv_heads, sequence, head_dim] of a layer to its cache; returns
+  /// all of them.
   std::pair<ir::Value*, ir::Value*> cache(int64_t layer, ir::Value* key, ir::Value* value);
 
   /// Adds the outputs, and states for the caches. Call last, once.
@@ -61,7 +62,8 @@ class Decoder {
   Builder& b_;
   Shape shape_;
   CacheForm form_;
-  ir::Value *input_ids_ = nullptr, *attention_mask_ = nullptr, *position_ids_ = nullptr, *cache_length_ = nullptr;
+  ir::Value *input_ids_ = nullptr, *attention_mask_ = nullptr, *position_ids_ = nullptr,
+            *cache_length_ = nullptr;
   ir::Value *mask_ = nullptr, *write_positions_ = nullptr;
   std::vector<ir::Value*> past_, present_;  ///< key, value of each layer in turn
 };

@@ -72,7 +72,9 @@ std::vector<float> yarn(const RopeParameters& rope, int64_t dim, double context)
 
 double yarn_attention_factor(const RopeParameters& rope) {
   if (rope.attention_factor) return *rope.attention_factor;
-  auto scale = [&](double mscale) { return rope.factor <= 1 ? 1.0 : 0.1 * mscale * std::log(rope.factor) + 1.0; };
+  auto scale = [&](double mscale) {
+    return rope.factor <= 1 ? 1.0 : 0.1 * mscale * std::log(rope.factor) + 1.0;
+  };
   const double mscale = rope.mscale.value_or(0.0), mscale_all = rope.mscale_all_dim.value_or(0.0);
   return mscale != 0 && mscale_all != 0 ? scale(mscale) / scale(mscale_all) : scale(1.0);
 }
@@ -97,7 +99,8 @@ Status check(const RopeParameters& rope, int64_t head_dim, int64_t max_positions
 /// inv_freq of the dynamic type for the positions of this run, f32 [d / 2].
 ir::Value* dynamic_frequencies(Builder& b, ir::Value* position_ids, const RopeParameters& rope, int64_t dim,
                                int64_t max_positions) {
-  ir::Value* length = b.op("Add", {b.op("ReduceMax", {position_ids}, {{"keepdims", int64_t{0}}}), b.int_scalar(1)});
+  ir::Value* length =
+      b.op("Add", {b.op("ReduceMax", {position_ids}, {{"keepdims", int64_t{0}}}), b.int_scalar(1)});
   length = b.cast(b.op("Max", {length, b.int_scalar(max_positions)}), DType::kFloat32);
   ir::Value* stretch = b.op("Mul", {length, b.float_scalar(static_cast<float>(rope.factor))});
   stretch = b.op("Div", {stretch, b.float_scalar(static_cast<float>(max_positions))});
@@ -110,7 +113,8 @@ ir::Value* dynamic_frequencies(Builder& b, ir::Value* position_ids, const RopePa
 
 }  // namespace
 
-Result<RotaryFrequencies> rotary_frequencies(const RopeParameters& rope, int64_t head_dim, int64_t max_positions) {
+Result<RotaryFrequencies> rotary_frequencies(const RopeParameters& rope, int64_t head_dim,
+                                             int64_t max_positions) {
   const auto context = static_cast<double>(rope.original_max_position_embeddings.value_or(max_positions));
   DECANT_RETURN_IF_ERROR(check(rope, head_dim, max_positions, context));
   RotaryFrequencies out;
@@ -135,13 +139,15 @@ Result<RotaryFrequencies> rotary_frequencies(const RopeParameters& rope, int64_t
 Result<Rotary> rotary(Builder& b, ir::Value* position_ids, const RopeParameters& rope, int64_t head_dim,
                       int64_t max_positions) {
   DECANT_ASSIGN(const RotaryFrequencies frequencies, rotary_frequencies(rope, head_dim, max_positions));
-  ir::Value* inverse = rope.type == "dynamic" ? dynamic_frequencies(b, position_ids, rope, head_dim, max_positions)
-                                              : b.floats(frequencies.inverse);
+  ir::Value* inverse = rope.type == "dynamic"
+                           ? dynamic_frequencies(b, position_ids, rope, head_dim, max_positions)
+                           : b.floats(frequencies.inverse);
   ir::Value* positions = b.op("Unsqueeze", {b.cast(position_ids, DType::kFloat32), b.ints({-1})});
   ir::Value* angles = b.op("Mul", {positions, inverse});
   auto table = [&](const char* function) {
     ir::Value* x = b.op(function, {angles});
-    if (frequencies.attention_factor != 1.0f) x = b.op("Mul", {x, b.float_scalar(frequencies.attention_factor)});
+    if (frequencies.attention_factor != 1.0f)
+      x = b.op("Mul", {x, b.float_scalar(frequencies.attention_factor)});
     return b.dtype() == DType::kFloat32 ? x : b.cast(x, b.dtype());
   };
   return Rotary{table("Cos"), table("Sin")};

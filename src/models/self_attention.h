@@ -14,10 +14,11 @@ struct SelfAttention {
   int64_t heads = 0;
   int64_t kv_heads = 0;  ///< divides heads
   int64_t head_dim = 0;
-  bool bias = false;     ///< on all four projections
+  bool bias = false;  ///< on all four projections
 };
 
-/// x [batch, sequence, hidden] to the same shape; the keys and values of `layer` go through the decoder's cache.
+/// x [batch, sequence, hidden] to the same shape; the keys and values of `layer` go through the decoder's
+/// cache.
 ir::Value* self_attention(Builder& b, const std::string& path, ir::Value* x, const SelfAttention& attention,
                           const Rotary& rotary, Decoder& decoder, int64_t layer);
 

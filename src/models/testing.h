@@ -44,7 +44,8 @@ class MapWeights : public WeightSource {
     auto t = ir::Tensor::allocate(DType::kFloat32, std::move(dims));
     const auto seed = static_cast<double>(std::hash<std::string>()(name) % 997);
     for (int64_t i = 0; i < t->elements(); ++i) {
-      t->mutable_data_as<float>()[i] = static_cast<float>(0.4 * std::sin(seed + 1.7 * static_cast<double>(i)));
+      t->mutable_data_as<float>()[i] =
+          static_cast<float>(0.4 * std::sin(seed + 1.7 * static_cast<double>(i)));
     }
     tensors_[name] = ir::Constant::from_tensor(*t);
   }
@@ -64,12 +65,17 @@ class MapWeights : public WeightSource {
   std::map<std::string, ir::ConstantPtr> tensors_;
 };
 
-/// Config and weights of a two-layer decoder of the Llama kind: hidden 8, 2 heads on 1 key-value head, 12 tokens.
+/// Config and weights of a two-layer decoder of the Llama kind: hidden 8, 2 heads on 1 key-value head, 12
+/// tokens.
 inline MapConfig tiny_config(const std::string& model_type) {
   MapConfig c;
   c.model_type = model_type;
-  c.numbers = {{"vocab_size", 12},         {"hidden_size", 8},         {"intermediate_size", 10},
-               {"num_hidden_layers", 2},   {"num_attention_heads", 2}, {"num_key_value_heads", 1},
+  c.numbers = {{"vocab_size", 12},
+               {"hidden_size", 8},
+               {"intermediate_size", 10},
+               {"num_hidden_layers", 2},
+               {"num_attention_heads", 2},
+               {"num_key_value_heads", 1},
                {"max_position_embeddings", 32}};
   return c;
 }
@@ -94,9 +100,10 @@ inline MapWeights tiny_weights() {
   return w;
 }
 
-/// Logits of the last token when the text 1, 5, 2, 7, 3 is fed in pieces of the given sizes, on the reference kernels.
-inline Result<std::vector<float>> last_logits(const ConfigView& config, const WeightSource& weights, CacheForm form,
-                                              const std::vector<int64_t>& pieces) {
+/// Logits of the last token when the text 1, 5, 2, 7, 3 is fed in pieces of the given sizes, on the reference
+/// kernels.
+inline Result<std::vector<float>> last_logits(const ConfigView& config, const WeightSource& weights,
+                                              CacheForm form, const std::vector<int64_t>& pieces) {
   constexpr int64_t kCapacity = 7;
   const std::vector<int64_t> text = {1, 5, 2, 7, 3};
   DECANT_ASSIGN(const std::unique_ptr<ir::Graph> graph, capture(config, weights, {.cache = form}));
@@ -105,7 +112,8 @@ inline Result<std::vector<float>> last_logits(const ConfigView& config, const We
   };
   std::vector<ir::Tensor> caches;
   for (size_t i = 0; form != CacheForm::kNone && i < 4; ++i) {
-    DECANT_ASSIGN(ir::Tensor t, ir::Tensor::allocate(DType::kFloat32, {1, 1, form == CacheForm::kStatic ? kCapacity : 0, 4}));
+    DECANT_ASSIGN(ir::Tensor t, ir::Tensor::allocate(DType::kFloat32,
+                                                     {1, 1, form == CacheForm::kStatic ? kCapacity : 0, 4}));
     std::fill_n(t.mutable_data_as<float>(), t.elements(), 0.0f);
     caches.push_back(t);
   }

@@ -34,10 +34,11 @@ ir::ConstantPtr WeightReader::get(const std::string& name, const std::vector<int
   } else if (*found == nullptr) {
     missing_.push_back(name + " " + ir::describe(DType::kFloat32, dims).substr(7));
   } else if ((*found)->dims() != dims) {
-    problems_.push_back(name + ": is " + ir::describe((*found)->dtype(), (*found)->dims()) + ", the config asks for " +
-                        ir::describe((*found)->dtype(), dims));
+    problems_.push_back(name + ": is " + ir::describe((*found)->dtype(), (*found)->dims()) +
+                        ", the config asks for " + ir::describe((*found)->dtype(), dims));
   } else if (!is_float((*found)->dtype())) {
-    problems_.push_back(name + ": has no floating-point elements, but " + std::string(to_string((*found)->dtype())));
+    problems_.push_back(name + ": has no floating-point elements, but " +
+                        std::string(to_string((*found)->dtype())));
   } else {
     return *found;
   }

@@ -14,9 +14,9 @@ using ir::Value;
 constexpr double kMasked = -1e4;
 
 struct Scores {
-  Value* q = nullptr;       ///< [batch, heads, queries, channels]
-  Value* k = nullptr;       ///< [batch, heads, keys, channels], heads possibly repeated
-  Value* mask = nullptr;    ///< bool (true: attend) or float (added); broadcasts to the scores
+  Value* q = nullptr;     ///< [batch, heads, queries, channels]
+  Value* k = nullptr;     ///< [batch, heads, keys, channels], heads possibly repeated
+  Value* mask = nullptr;  ///< bool (true: attend) or float (added); broadcasts to the scores
   double scale = 1.0;
   double softcap = 0.0;
 };
@@ -54,8 +54,8 @@ Value* peel_scale(Value* value, double* factor) {
   return value;
 }
 
-/// k of kᵀ: a Transpose that swaps the last two of four axes, or one that makes [0, 2, 3, 1] of [batch, keys, heads,
-/// channels] (then a Transpose to [batch, heads, keys, channels] is added by the caller's graph).
+/// k of kᵀ: a Transpose that swaps the last two of four axes, or one that makes [0, 2, 3, 1] of [batch, keys,
+/// heads, channels] (then a Transpose to [batch, heads, keys, channels] is added by the caller's graph).
 Value* untransposed(Value* value) {
   Node* transpose = producer(value, "Transpose");
   const auto* perm = transpose ? transpose->attribute<std::vector<int64_t>>("perm") : nullptr;
@@ -152,7 +152,8 @@ Result<bool> lift_attention(Graph& graph) {
       k = s->k;
       v = product->input(1);
     }
-    if (k->dtype != s->q->dtype || v->dtype != s->q->dtype || s->q->dtype != product->output(0)->dtype) continue;
+    if (k->dtype != s->q->dtype || v->dtype != s->q->dtype || s->q->dtype != product->output(0)->dtype)
+      continue;
     std::map<std::string, ir::Attribute, std::less<>> attributes = {{"scale", static_cast<float>(s->scale)}};
     if (s->softcap > 0) attributes["softcap"] = static_cast<float>(s->softcap);
     std::vector<Value*> inputs = {s->q, k, v};

@@ -80,7 +80,8 @@ Result<bool> lift_rms_norm(Graph& graph) {
       if (!n || !weight->shape || weight->shape->size() != 1) continue;
       Value* x = skip_float_casts(n->x);
       if (!x->shape || x->shape->empty() || x->dtype != node->output(0)->dtype) continue;
-      DECANT_ASSIGN(Node * norm, add_typed(graph, "RMSNormalization", {x, weight}, {{"axis", int64_t{-1}}, {"epsilon", n->epsilon}}));
+      DECANT_ASSIGN(Node * norm, add_typed(graph, "RMSNormalization", {x, weight},
+                                           {{"axis", int64_t{-1}}, {"epsilon", n->epsilon}}));
       replace(graph, node->output(0), norm->output(0));
       changed = true;
       break;
@@ -107,7 +108,8 @@ Result<bool> lift_swiglu(Graph& graph) {
         Node* swish = producer(a, "Swish");
         if (round == 0 && sigmoid && sigmoid->input(0) == b) {
           DECANT_ASSIGN(lifted, add_typed(graph, "Swish", {b}));
-        } else if (round == 1 && swish && a->users().size() == 1 && a->shape && b->shape && *a->shape == *b->shape) {
+        } else if (round == 1 && swish && a->users().size() == 1 && a->shape && b->shape &&
+                   *a->shape == *b->shape) {
           DECANT_ASSIGN(lifted, add_typed(graph, "SwiGLU", {swish->input(0), b}));
         }
         if (!lifted) continue;

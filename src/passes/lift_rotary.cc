@@ -18,7 +18,8 @@ struct Half {
 
 std::optional<Half> half_of(Value* value) {
   Node* node = value ? value->producer : nullptr;
-  if (!node || !node->input(0) || !node->input(0)->shape || node->input(0)->shape->empty()) return std::nullopt;
+  if (!node || !node->input(0) || !node->input(0)->shape || node->input(0)->shape->empty())
+    return std::nullopt;
   Value* x = node->input(0);
   const auto rank = static_cast<int64_t>(x->shape->size());
   const auto width = x->shape->back().as_constant();
@@ -26,7 +27,8 @@ std::optional<Half> half_of(Value* value) {
   if (node->is("Split")) {
     const int64_t axis = node->int_attribute("axis", 0);
     const auto part = value->shape ? value->shape->back().as_constant() : std::nullopt;
-    if ((axis != -1 && axis != rank - 1) || node->outputs().size() != 2 || !part || *part * 2 != *width) return std::nullopt;
+    if ((axis != -1 && axis != rank - 1) || node->outputs().size() != 2 || !part || *part * 2 != *width)
+      return std::nullopt;
     return Half{x, value == node->output(1)};
   }
   if (!node->is("Slice")) return std::nullopt;
@@ -75,7 +77,8 @@ class Tables {
       if (!axes || axes->size() != 1 || (*axes)[0] != 1) return nullptr;
       return build(node->input(0), depth + 1);
     }
-    if (node->is("Concat") && node->inputs().size() == 2 && node->input(0) == node->input(1)) return node->input(0);
+    if (node->is("Concat") && node->inputs().size() == 2 && node->input(0) == node->input(1))
+      return node->input(0);
     if (node->is("Cos") || node->is("Sin") || node->is("Cast")) {
       DECANT_ASSIGN(Value * x, build(node->input(0), depth + 1));
       if (!x) return nullptr;
@@ -100,11 +103,15 @@ class Tables {
 /// The parts of one Split along the last axis of a rank-4 x, whose first two are equally wide; else null.
 Node* split_in_halves(Value* first) {
   Node* split = producer(first, "Split");
-  if (!split || first != split->output(0) || split->outputs().size() < 2 || split->outputs().size() > 3) return nullptr;
+  if (!split || first != split->output(0) || split->outputs().size() < 2 || split->outputs().size() > 3)
+    return nullptr;
   const Value *x = split->input(0), *second = split->output(1);
   const int64_t axis = split->int_attribute("axis", 0);
-  if (!x->shape || x->shape->size() != 4 || (axis != -1 && axis != 3) || !first->shape || !second || !second->shape) return nullptr;
-  return first->shape->back() == second->shape->back() && first->shape->back().is_constant() ? split : nullptr;
+  if (!x->shape || x->shape->size() != 4 || (axis != -1 && axis != 3) || !first->shape || !second ||
+      !second->shape)
+    return nullptr;
+  return first->shape->back() == second->shape->back() && first->shape->back().is_constant() ? split
+                                                                                             : nullptr;
 }
 
 struct Products {

@@ -36,9 +36,11 @@ ir::Value* skip_float_casts(ir::Value* value);
 
 /// Adds a node and types it. The caller guarantees that the op accepts the inputs.
 Result<ir::Node*> add_typed(ir::Graph& graph, std::string op, std::vector<ir::Value*> inputs,
-                            std::map<std::string, ir::Attribute, std::less<>> attributes = {}, std::string domain = "");
+                            std::map<std::string, ir::Attribute, std::less<>> attributes = {},
+                            std::string domain = "");
 
-/// Redirects the users of `from` to `to`, keeping graph-output names: `to` takes the name of an output it replaces.
+/// Redirects the users of `from` to `to`, keeping graph-output names: `to` takes the name of an output it
+/// replaces.
 void replace(ir::Graph& graph, ir::Value* from, ir::Value* to);
 
 }  // namespace decant::passes

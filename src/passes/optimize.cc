@@ -25,7 +25,8 @@ Status lift(ir::Graph& graph, std::initializer_list<Pass> more) {
   DECANT_RETURN_IF_ERROR(name_scalar_inputs(graph).status());
   DECANT_RETURN_IF_ERROR(ir::infer_types(graph));
   DECANT_RETURN_IF_ERROR(clean(graph));
-  for (Pass pass : {&detect_states, &lift_tensor_scatter, &lift_rms_norm, &lift_swiglu, &lift_rotary, &lift_attention, &fold_weight_transpose}) {
+  for (Pass pass : {&detect_states, &lift_tensor_scatter, &lift_rms_norm, &lift_swiglu, &lift_rotary,
+                    &lift_attention, &fold_weight_transpose}) {
     DECANT_RETURN_IF_ERROR(pass(graph).status());
   }
   for (Pass pass : more) DECANT_RETURN_IF_ERROR(pass(graph).status());
@@ -36,6 +37,8 @@ Status lift(ir::Graph& graph, std::initializer_list<Pass> more) {
 
 Status optimize_for_forward(ir::Graph& graph) { return lift(graph, {&widen_half}); }
 
-Status optimize_for_generation(ir::Graph& graph) { return lift(graph, {&fix_states, &keep_last_logits, &widen_half}); }
+Status optimize_for_generation(ir::Graph& graph) {
+  return lift(graph, {&fix_states, &keep_last_logits, &widen_half});
+}
 
 }  // namespace decant::passes

@@ -7,26 +7,28 @@
 
 namespace decant::passes {
 
-/// Every pass takes a typed, sorted graph and leaves one; it returns whether it changed anything. A pass rewrites only
-/// what it can prove equal; the graph before and after gives the same outputs on the reference kernels, but for what a
-/// comment below says.
+/// Every pass takes a typed, sorted graph and leaves one; it returns whether it changed anything. A pass
+/// rewrites only what it can prove equal; the graph before and after gives the same outputs on the reference
+/// kernels, but for what a comment below says.
 
-/// Replaces values known at compile time by constants: nodes over small constants, integer tensors whose elements
-/// inference found. No constant above 4 MiB is made.
+/// Replaces values known at compile time by constants: nodes over small constants, integer tensors whose
+/// elements inference found. No constant above 4 MiB is made.
 Result<bool> fold_constants(ir::Graph& graph);
 
-/// Drops Identity, Dropout-free copies, casts to the same dtype, transposes that do nothing, arithmetic with neutral
-/// constants.
+/// Drops Identity, Dropout-free copies, casts to the same dtype, transposes that do nothing, arithmetic with
+/// neutral constants.
 Result<bool> simplify(ir::Graph& graph);
 
-/// Older exporters label a mask's length "past + 1" whatever the number of new tokens: it becomes past + that number.
-/// (A run checks the dims it is given, so a label that was meant literally gives an error, not a wrong answer.)
+/// Older exporters label a mask's length "past + 1" whatever the number of new tokens: it becomes past + that
+/// number. (A run checks the dims it is given, so a label that was meant literally gives an error, not a
+/// wrong answer.)
 Result<bool> correct_labels(ir::Graph& graph);
 
 /// Gives scalar integer inputs a symbol for their value, so that lengths fed as tensors become dims.
 Result<bool> name_scalar_inputs(ir::Graph& graph);
 
-/// MatMul by Transpose of a constant matrix (a tied head) becomes FusedMatMul with transB: the table is read as stored.
+/// MatMul by Transpose of a constant matrix (a tied head) becomes FusedMatMul with transB: the table is read
+/// as stored.
 Result<bool> fold_weight_transpose(ir::Graph& graph);
 
 /// x / sqrt(mean(x²) + ε) · w in the spellings of exporters becomes RMSNormalization.
@@ -38,32 +40,36 @@ Result<bool> lift_swiglu(ir::Graph& graph);
 /// x · cos + rotate_half(x) · sin becomes RotaryEmbedding.
 Result<bool> lift_rotary(ir::Graph& graph);
 
-/// softmax(q kᵀ · scale + mask) v, with repeated key-value heads, becomes Attention. A query row that may attend to
-/// nothing gives zeros afterwards, where the finite mask constants of exporters gave the mean of the values.
+/// softmax(q kᵀ · scale + mask) v, with repeated key-value heads, becomes Attention. A query row that may
+/// attend to nothing gives zeros afterwards, where the finite mask constants of exporters gave the mean of
+/// the values.
 Result<bool> lift_attention(ir::Graph& graph);
 
 /// A scatter of consecutive positions into a cache becomes TensorScatter.
 Result<bool> lift_tensor_scatter(ir::Graph& graph);
 
-/// Finds states by the names exporters give them (past_key_values.* / present.*, input.* / output.*) and their shapes.
+/// Finds states by the names exporters give them (past_key_values.* / present.*, input.* / output.*) and
+/// their shapes.
 Result<bool> detect_states(ir::Graph& graph);
 
-/// Growing key-value caches that only attention reads become fixed buffers of the new dim "max_cache_len", written at
-/// the new scalar input "cache_length"; see kCacheLengthInput.
+/// Growing key-value caches that only attention reads become fixed buffers of the new dim "max_cache_len",
+/// written at the new scalar input "cache_length"; see kCacheLengthInput.
 Result<bool> fix_states(ir::Graph& graph);
 inline constexpr std::string_view kCacheLengthInput = "cache_length";
 
-/// Computes only the last row of the output named "logits" ([batch, sequence, vocabulary] -> [batch, 1, vocabulary]).
+/// Computes only the last row of the output named "logits" ([batch, sequence, vocabulary] -> [batch, 1,
+/// vocabulary]).
 Result<bool> keep_last_logits(ir::Graph& graph);
 
-/// Half-precision arithmetic is done in f32: activations are widened, weights and caches stay as stored, inputs and
-/// outputs keep their dtypes. Values differ from the stored dtype's by rounding only.
+/// Half-precision arithmetic is done in f32: activations are widened, weights and caches stay as stored,
+/// inputs and outputs keep their dtypes. Values differ from the stored dtype's by rounding only.
 Result<bool> widen_half(ir::Graph& graph);
 
 /// All lifts in order, then clean-up. Inputs and outputs stay as they are, but for half precision inside.
 Status optimize_for_forward(ir::Graph& graph);
 
-/// The same for a decoding session: growing caches become fixed ones (fix_states), only the last logits are computed.
+/// The same for a decoding session: growing caches become fixed ones (fix_states), only the last logits are
+/// computed.
 Status optimize_for_generation(ir::Graph& graph);
 
 }  // namespace decant::passes

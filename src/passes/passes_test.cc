@@ -13,9 +13,12 @@ using ir::Graph;
 using ir::Node;
 using ir::Value;
 
-ir::ConstantPtr ints_constant(std::vector<int64_t> v) { return ir::Constant::from_tensor(ir::Tensor::vector(v)); }
+ir::ConstantPtr ints_constant(std::vector<int64_t> v) {
+  return ir::Constant::from_tensor(ir::Tensor::vector(v));
+}
 
-Value* node(Graph& g, std::string op, std::vector<Value*> inputs, std::map<std::string, ir::Attribute, std::less<>> attributes = {}) {
+Value* node(Graph& g, std::string op, std::vector<Value*> inputs,
+            std::map<std::string, ir::Attribute, std::less<>> attributes = {}) {
   auto n = add_typed(g, std::move(op), std::move(inputs), std::move(attributes));
   EXPECT_TRUE(n.ok()) << n.status().to_string();
   return (*n)->output(0);
@@ -32,7 +35,8 @@ TEST(FoldConstants, KnownIntegersBecomeConstants) {
   Value* x = g.add_input("x", DType::kFloat32, ir::Shape{Dim::symbol("b"), Dim(12)});
   Value* shape = node(g, "Shape", {x}, {{"start", int64_t{1}}});
   Value* four = node(g, "Div", {shape, g.add_constant("three", ints_constant({3}))});
-  Value* target = node(g, "Concat", {g.add_constant("free", ints_constant({-1})), four}, {{"axis", int64_t{0}}});
+  Value* target =
+      node(g, "Concat", {g.add_constant("free", ints_constant({-1})), four}, {{"axis", int64_t{0}}});
   g.add_output(node(g, "Reshape", {x, target}));
   auto changed = fold_constants(g);
   ASSERT_TRUE(changed.ok() && *changed);
@@ -66,7 +70,9 @@ TEST(LiftRmsNorm, TakesTheSpellingsOfExporters) {
     for (const int inverse : {0, 1, 2}) {
       Graph g;
       Value* x = g.add_input("x", DType::kFloat32, ir::Shape{Dim::symbol("n"), Dim(4)});
-      auto number = [&](float v) { return g.add_constant(g.unique_name("c"), ir::Constant::from_tensor(ir::Tensor::scalar(v))); };
+      auto number = [&](float v) {
+        return g.add_constant(g.unique_name("c"), ir::Constant::from_tensor(ir::Tensor::scalar(v)));
+      };
       Value* square = pow ? node(g, "Pow", {x, number(2)}) : node(g, "Mul", {x, x});
       Value* mean = node(g, "ReduceMean", {square, g.add_constant("axes", ints_constant({-1}))});
       Value* root = node(g, "Sqrt", {node(g, "Add", {mean, number(1e-6f)})});
@@ -92,7 +98,8 @@ TEST(LiftRmsNorm, LeavesOtherMeansAlone) {
   Value* eps = g.add_constant("eps", ir::Constant::from_tensor(ir::Tensor::scalar(1e-6f)));
   Value* mean = node(g, "ReduceMean", {node(g, "Mul", {x, x}), g.add_constant("axes", ints_constant({-1}))});
   Value* scaled = node(g, "Div", {other, node(g, "Sqrt", {node(g, "Add", {mean, eps})})});
-  g.add_output(node(g, "Mul", {g.add_constant("w", ir::Constant::from_tensor(ir::Tensor::scalar(2.0f))), scaled}));
+  g.add_output(
+      node(g, "Mul", {g.add_constant("w", ir::Constant::from_tensor(ir::Tensor::scalar(2.0f))), scaled}));
   auto lifted = lift_rms_norm(g);
   ASSERT_TRUE(lifted.ok());
   EXPECT_FALSE(*lifted);
@@ -101,7 +108,8 @@ TEST(LiftRmsNorm, LeavesOtherMeansAlone) {
 TEST(CorrectLabels, PastPlusOneMeansPastPlusNew) {
   Graph g;
   g.add_input("input_ids", DType::kInt64, ir::Shape{Dim::symbol("b"), Dim::symbol("s")});
-  Value* mask = g.add_input("attention_mask", DType::kInt64, ir::Shape{Dim::symbol("b"), Dim::symbol("p") + Dim(1)});
+  Value* mask =
+      g.add_input("attention_mask", DType::kInt64, ir::Shape{Dim::symbol("b"), Dim::symbol("p") + Dim(1)});
   ASSERT_TRUE(*correct_labels(g));
   EXPECT_EQ((*mask->shape)[1], Dim::symbol("p") + Dim::symbol("s"));
 }
@@ -124,7 +132,8 @@ TEST(FoldWeightTranspose, ReadsATiedTableAsStored) {
   Value* x = g.add_input("x", DType::kFloat32, ir::Shape{Dim::symbol("s"), Dim(4)});
   auto table = ir::Tensor::allocate(DType::kFloat32, {9, 4});
   std::fill_n(table->mutable_data_as<float>(), 36, 0.5f);
-  Value* t = node(g, "Transpose", {g.add_constant("table", ir::Constant::from_tensor(*table))}, {{"perm", std::vector<int64_t>{1, 0}}});
+  Value* t = node(g, "Transpose", {g.add_constant("table", ir::Constant::from_tensor(*table))},
+                  {{"perm", std::vector<int64_t>{1, 0}}});
   g.add_output(node(g, "MatMul", {x, t}));
   ASSERT_TRUE(*fold_weight_transpose(g));
   EXPECT_EQ(count(g, "Transpose"), 0u);

@@ -17,7 +17,9 @@ bool identity_permutation(const Node& node) {
   return true;
 }
 
-bool same_type(const Value* a, const Value* b) { return a->dtype == b->dtype && a->shape && b->shape && *a->shape == *b->shape; }
+bool same_type(const Value* a, const Value* b) {
+  return a->dtype == b->dtype && a->shape && b->shape && *a->shape == *b->shape;
+}
 
 /// The input that the node returns unchanged, or null.
 Value* unchanged_input(const Node& node) {
@@ -75,9 +77,11 @@ Result<bool> fold_weight_transpose(Graph& graph) {
     Node* node = graph.nodes()[i].get();
     if (!node || !node->is("MatMul")) continue;
     Node* transpose = producer(node->input(1), "Transpose");
-    if (!transpose || !transpose->input(0)->constant || transpose->input(0)->constant->dims().size() != 2) continue;
+    if (!transpose || !transpose->input(0)->constant || transpose->input(0)->constant->dims().size() != 2)
+      continue;
     if (identity_permutation(*transpose)) continue;
-    DECANT_ASSIGN(Node * fused, add_typed(graph, "FusedMatMul", {node->input(0), transpose->input(0)}, {{"transB", int64_t{1}}}, "com.microsoft"));
+    DECANT_ASSIGN(Node * fused, add_typed(graph, "FusedMatMul", {node->input(0), transpose->input(0)},
+                                          {{"transB", int64_t{1}}}, "com.microsoft"));
     replace(graph, node->output(0), fused->output(0));
     changed = true;
   }

@@ -16,7 +16,8 @@ using ir::Value;
 std::string output_name(const std::string& input) {
   auto starts = [&](std::string_view prefix) { return input.compare(0, prefix.size(), prefix) == 0; };
   if (starts("past_key_values.")) return "present." + input.substr(16);
-  if (starts("past_conv.") || starts("past_ssm.") || starts("past_recurrent.")) return "present_" + input.substr(5);
+  if (starts("past_conv.") || starts("past_ssm.") || starts("past_recurrent."))
+    return "present_" + input.substr(5);
   if (starts("past.")) return "present." + input.substr(5);
   if (starts("input.")) return "output." + input.substr(6);
   return "";
@@ -68,7 +69,9 @@ struct GrowingCache {
 
 bool only_attention_reads(const Value* present) {
   for (const Node* user : present->users()) {
-    if (!user->is("Attention") || user->int_attribute("is_causal", 0) != 0 || user->input(4) || user->input(6)) return false;
+    if (!user->is("Attention") || user->int_attribute("is_causal", 0) != 0 || user->input(4) ||
+        user->input(6))
+      return false;
     if (user->input(0) == present || user->input(3) == present) return false;
   }
   return true;
@@ -82,14 +85,16 @@ Result<bool> fix_states(Graph& graph) {
   for (size_t i = 0; i < graph.states.size(); ++i) {
     const State& s = graph.states[i];
     if (s.kind != State::Kind::kKeyValue) continue;
-    if (s.form != State::Form::kGrowing || s.axis != 2 || !s.input->shape || s.input->shape->size() != 4) return false;
+    if (s.form != State::Form::kGrowing || s.axis != 2 || !s.input->shape || s.input->shape->size() != 4)
+      return false;
     const std::string past = (*s.input->shape)[2].symbol_name();
     if (past.empty() || (!symbol.empty() && past != symbol)) return false;
     symbol = past;
     Node* concat = producer(s.output, "Concat");
     if (!concat || concat->inputs().size() != 2 || concat->input(0) != s.input) return false;
     const int64_t axis = concat->int_attribute("axis", 0);
-    if ((axis != 2 && axis != -2) || s.input->users().size() != 1 || !only_attention_reads(s.output)) return false;
+    if ((axis != 2 && axis != -2) || s.input->users().size() != 1 || !only_attention_reads(s.output))
+      return false;
     caches.push_back({i, concat, concat->input(1)});
   }
   if (caches.empty()) return false;
@@ -110,8 +115,10 @@ Result<bool> fix_states(Graph& graph) {
   if (fresh_shape.size() != 4) return false;
 
   // [batch] tensors of the write position and of the valid length after writing.
-  DECANT_ASSIGN(Node * batch_shape, add_typed(graph, "Shape", {caches[0].fresh}, {{"start", int64_t{0}}, {"end", int64_t{1}}}));
-  DECANT_ASSIGN(Node * query_shape, add_typed(graph, "Shape", {caches[0].fresh}, {{"start", int64_t{2}}, {"end", int64_t{3}}}));
+  DECANT_ASSIGN(Node * batch_shape,
+                add_typed(graph, "Shape", {caches[0].fresh}, {{"start", int64_t{0}}, {"end", int64_t{1}}}));
+  DECANT_ASSIGN(Node * query_shape,
+                add_typed(graph, "Shape", {caches[0].fresh}, {{"start", int64_t{2}}, {"end", int64_t{3}}}));
   DECANT_ASSIGN(Node * at, add_typed(graph, "Expand", {length, batch_shape->output(0)}));
   DECANT_ASSIGN(Node * total, add_typed(graph, "Add", {at->output(0), query_shape->output(0)}));
 
@@ -123,7 +130,8 @@ Result<bool> fix_states(Graph& graph) {
     fixed[3] = (*s.input->shape)[3];
     s.input->shape = fixed;
     s.form = State::Form::kFixed;
-    DECANT_ASSIGN(Node * scatter, add_typed(graph, "TensorScatter", {s.input, c.fresh, at->output(0)}, {{"axis", int64_t{2}}}));
+    DECANT_ASSIGN(Node * scatter, add_typed(graph, "TensorScatter", {s.input, c.fresh, at->output(0)},
+                                            {{"axis", int64_t{2}}}));
     const std::vector<Node*> readers = s.output->users();
     replace(graph, s.output, scatter->output(0));
     for (Node* reader : readers) {
@@ -144,24 +152,30 @@ Result<bool> keep_last_logits(Graph& graph) {
     Node* first = nullptr;
     Value* x = logits;
     for (Node* node = logits->producer; node && x->users().size() <= 1; node = x->producer) {
-      const bool rows_alone = node->is("MatMul") || node->op() == "FusedMatMul" || node->is("Cast") || node->is("RMSNormalization") ||
-                              node->is("LayerNormalization");
+      const bool rows_alone = node->is("MatMul") || node->op() == "FusedMatMul" || node->is("Cast") ||
+                              node->is("RMSNormalization") || node->is("LayerNormalization");
       Value* input = node->input(0);
-      if (!rows_alone || !input->shape || input->shape->size() != 3 || (node->input(1) && !node->input(1)->constant)) break;
+      if (!rows_alone || !input->shape || input->shape->size() != 3 ||
+          (node->input(1) && !node->input(1)->constant))
+        break;
       first = node;
       x = input;
     }
     if (!first) return false;
     auto constant = [&](const char* hint, int64_t v) {
       const int64_t values[] = {v};
-      return graph.add_constant(graph.unique_name(hint), ir::Constant::from_tensor(ir::Tensor::vector(values)));
+      return graph.add_constant(graph.unique_name(hint),
+                                ir::Constant::from_tensor(ir::Tensor::vector(values)));
     };
     // There is a last row: runs of no tokens are refused by whoever feeds them.
     for (const std::string& symbol : (*x->shape)[1].symbols()) {
       ir::SymbolRange& range = graph.symbol_ranges[symbol];
       range.min = std::max<int64_t>(range.min, 1);
     }
-    DECANT_ASSIGN(Node * slice, add_typed(graph, "Slice", {x, constant("last_row_start", -1), constant("last_row_end", INT64_MAX), constant("last_row_axis", 1)}));
+    DECANT_ASSIGN(Node * slice,
+                  add_typed(graph, "Slice",
+                            {x, constant("last_row_start", -1), constant("last_row_end", INT64_MAX),
+                             constant("last_row_axis", 1)}));
     first->set_input(0, slice->output(0));
     DECANT_RETURN_IF_ERROR(graph.sort());
     DECANT_RETURN_IF_ERROR(ir::infer_types(graph));

@@ -19,7 +19,8 @@ constexpr int64_t kOnnxFloat = 1;
 bool reads_half(const Node& node, size_t input, const std::set<const Value*>& caches) {
   const Value* v = node.input(input);
   if (v->constant) {
-    if (input == 1 && (node.is("MatMul") || node.op() == "FusedMatMul") && v->constant->dims().size() == 2) return true;
+    if (input == 1 && (node.is("MatMul") || node.op() == "FusedMatMul") && v->constant->dims().size() == 2)
+      return true;
     return input == 0 && node.is("Gather") && v->constant->dims().size() > 1;
   }
   if (!caches.count(v)) return false;
@@ -35,7 +36,9 @@ Result<bool> widen_half(Graph& graph) {
 
   std::set<const Value*> caches;
   for (const ir::State& s : graph.states) {
-    if (s.kind != ir::State::Kind::kKeyValue || s.form != ir::State::Form::kFixed || !producer(s.output, "TensorScatter")) continue;
+    if (s.kind != ir::State::Kind::kKeyValue || s.form != ir::State::Form::kFixed ||
+        !producer(s.output, "TensorScatter"))
+      continue;
     caches.insert(s.input);
     caches.insert(s.output);
   }
@@ -45,7 +48,8 @@ Result<bool> widen_half(Graph& graph) {
     if (auto it = wide.find(v); it != wide.end()) return it->second;
     Value* w = nullptr;
     if (v->constant) {
-      w = graph.add_constant(graph.unique_name(v->name + "_f32"), ir::cast_constant(v->constant, DType::kFloat32));
+      w = graph.add_constant(graph.unique_name(v->name + "_f32"),
+                             ir::cast_constant(v->constant, DType::kFloat32));
     } else {
       Node* cast = graph.add_node("Cast", {v});
       cast->attributes["to"] = kOnnxFloat;
@@ -85,7 +89,8 @@ Result<bool> widen_half(Graph& graph) {
       narrowing.insert(cast);
       continue;
     }
-    if (node->is("Cast") && node->output(0) && is_half(node->output(0)->dtype)) node->attributes["to"] = kOnnxFloat;
+    if (node->is("Cast") && node->output(0) && is_half(node->output(0)->dtype))
+      node->attributes["to"] = kOnnxFloat;
   }
   // Outputs leave in their own dtype.
   for (size_t i = 0; i < graph.outputs().size(); ++i) {

@@ -37,11 +37,21 @@ int DimProgram::add(const ir::Dim& dim) {
     for (const auto& atom : term.atoms) {
       int factor = 0;
       switch (atom->kind) {
-        case ir::DimAtom::Kind::kSymbol: factor = symbol_slot(atom->key); break;
-        case ir::DimAtom::Kind::kFloorDiv: factor = emit(Code::kFloorDiv, add(atom->a), add(atom->b)); break;
-        case ir::DimAtom::Kind::kMod: factor = emit(Code::kMod, add(atom->a), add(atom->b)); break;
-        case ir::DimAtom::Kind::kMax: factor = emit(Code::kMax, add(atom->a), add(atom->b)); break;
-        case ir::DimAtom::Kind::kMin: factor = emit(Code::kMin, add(atom->a), add(atom->b)); break;
+        case ir::DimAtom::Kind::kSymbol:
+          factor = symbol_slot(atom->key);
+          break;
+        case ir::DimAtom::Kind::kFloorDiv:
+          factor = emit(Code::kFloorDiv, add(atom->a), add(atom->b));
+          break;
+        case ir::DimAtom::Kind::kMod:
+          factor = emit(Code::kMod, add(atom->a), add(atom->b));
+          break;
+        case ir::DimAtom::Kind::kMax:
+          factor = emit(Code::kMax, add(atom->a), add(atom->b));
+          break;
+        case ir::DimAtom::Kind::kMin:
+          factor = emit(Code::kMin, add(atom->a), add(atom->b));
+          break;
       }
       product = product < 0 ? factor : emit(Code::kMul, product, factor);
     }
@@ -57,8 +67,12 @@ Status DimProgram::evaluate() {
     const int64_t a = s[i.a], b = s[i.b];
     bool overflow = false;
     switch (i.code) {
-      case Code::kAdd: overflow = __builtin_add_overflow(a, b, &s[i.out]); break;
-      case Code::kMul: overflow = __builtin_mul_overflow(a, b, &s[i.out]); break;
+      case Code::kAdd:
+        overflow = __builtin_add_overflow(a, b, &s[i.out]);
+        break;
+      case Code::kMul:
+        overflow = __builtin_mul_overflow(a, b, &s[i.out]);
+        break;
       case Code::kFloorDiv:
       case Code::kMod: {
         if (b == 0 || (a == INT64_MIN && b == -1)) return invalid_argument("a dim divides by zero");
@@ -66,8 +80,12 @@ Status DimProgram::evaluate() {
         s[i.out] = i.code == Code::kFloorDiv ? q : a - q * b;
         break;
       }
-      case Code::kMax: s[i.out] = a > b ? a : b; break;
-      case Code::kMin: s[i.out] = a < b ? a : b; break;
+      case Code::kMax:
+        s[i.out] = a > b ? a : b;
+        break;
+      case Code::kMin:
+        s[i.out] = a < b ? a : b;
+        break;
     }
     if (overflow) return out_of_range("a dim passes 64 bits");
   }

@@ -10,8 +10,8 @@
 
 namespace decant::runtime {
 
-/// All dims of a plan, compiled to straight-line integer code over slots: the symbols first, then constants and
-/// results. Equal expressions share a slot. Evaluation neither allocates nor looks anything up.
+/// All dims of a plan, compiled to straight-line integer code over slots: the symbols first, then constants
+/// and results. Equal expressions share a slot. Evaluation neither allocates nor looks anything up.
 class DimProgram {
  public:
   /// Slot of a symbol; added when new. Slots of symbols are bound by the caller before `evaluate`.

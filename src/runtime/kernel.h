@@ -21,7 +21,9 @@ struct Arg {
   int64_t elements = 0;
 
   template <typename T>
-  T* as() const { return static_cast<T*>(data); }
+  T* as() const {
+    return static_cast<T*>(data);
+  }
   explicit operator bool() const { return dims != nullptr || data != nullptr; }
   std::span<const int64_t> shape() const { return {dims, static_cast<size_t>(rank)}; }
 };
@@ -34,8 +36,8 @@ struct Call {
   kernels::Context kernels;
 };
 
-/// A node compiled for its dtypes and attributes; sizes come with each call. run() does not allocate on success and
-/// may be called by one thread at a time.
+/// A node compiled for its dtypes and attributes; sizes come with each call. run() does not allocate on
+/// success and may be called by one thread at a time.
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -46,12 +48,12 @@ class Kernel {
   virtual Status run(const Call& call) = 0;
 };
 
-/// Makes the kernel of a node, or null when this op's fast kernel does not cover the node's dtypes or form: the
-/// reference kernel runs it then. The node outlives the kernel.
+/// Makes the kernel of a node, or null when this op's fast kernel does not cover the node's dtypes or form:
+/// the reference kernel runs it then. The node outlives the kernel.
 using KernelFactory = std::unique_ptr<Kernel> (*)(const ir::Node& node);
 
-/// A fast implementation of an op. `DECANT_KERNEL(MatMul) { return {"MatMul", "", &make}; }` at the start of a line in
-/// runtime/ops/<op>.cc, inside namespace decant::runtime.
+/// A fast implementation of an op. `DECANT_KERNEL(MatMul) { return {"MatMul", "", &make}; }` at the start of
+/// a line in runtime/ops/<op>.cc, inside namespace decant::runtime.
 struct KernelDef {
   std::string_view op;
   std::string_view domain;

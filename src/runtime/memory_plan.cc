@@ -13,13 +13,15 @@ std::vector<int> assign_slots(std::span<const BufferRequest> requests, int* slot
   };
   std::vector<size_t> order(requests.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return requests[a].first_step < requests[b].first_step; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return requests[a].first_step < requests[b].first_step; });
 
   std::vector<Slot> slots;
   std::vector<int> assigned(requests.size(), -1);
   for (size_t r : order) {
     const BufferRequest& request = requests[r];
-    // The free slot that wastes least: the smallest that is large enough, else the largest (it has to grow least).
+    // The free slot that wastes least: the smallest that is large enough, else the largest (it has to grow
+    // least).
     int best = -1;
     for (size_t s = 0; s < slots.size(); ++s) {
       if (slots[s].free_after >= request.first_step) continue;

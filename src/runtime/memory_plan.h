@@ -13,8 +13,8 @@ struct BufferRequest {
   int64_t hint_bytes = 0;  ///< its size for typical symbol values; only guides the choice
 };
 
-/// Gives each request a slot so that requests alive at once never share one. Sizes are not known yet: at run time a
-/// slot is as large as the largest of its buffers. Best fit by hint, O(n · slots).
+/// Gives each request a slot so that requests alive at once never share one. Sizes are not known yet: at run
+/// time a slot is as large as the largest of its buffers. Best fit by hint, O(n · slots).
 std::vector<int> assign_slots(std::span<const BufferRequest> requests, int* slot_count);
 
 }  // namespace decant::runtime

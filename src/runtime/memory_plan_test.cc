@@ -15,14 +15,16 @@ TEST(MemoryPlan, BuffersAliveAtOnceNeverShareASlot) {
     std::vector<BufferRequest> requests;
     for (int i = 0; i < 60; ++i) {
       const int first = static_cast<int>(random() % 40);
-      requests.push_back({first, first + static_cast<int>(random() % 10), static_cast<int64_t>(random() % 1000)});
+      requests.push_back(
+          {first, first + static_cast<int>(random() % 10), static_cast<int64_t>(random() % 1000)});
     }
     int slots = 0;
     const std::vector<int> assigned = assign_slots(requests, &slots);
     for (size_t a = 0; a < requests.size(); ++a) {
       ASSERT_LT(assigned[a], slots);
       for (size_t b = 0; b < a; ++b) {
-        const bool together = requests[a].first_step <= requests[b].last_step && requests[b].first_step <= requests[a].last_step;
+        const bool together = requests[a].first_step <= requests[b].last_step &&
+                              requests[b].first_step <= requests[a].last_step;
         EXPECT_FALSE(together && assigned[a] == assigned[b]);
       }
     }
@@ -39,7 +41,8 @@ TEST(MemoryPlan, ReusesSlotsOfTheDead) {
 TEST(DimProgram, SharesEqualExpressionsAndReportsFaults) {
   DimProgram program;
   const ir::Dim p = ir::Dim::symbol("p"), s = ir::Dim::symbol("s");
-  const int total = program.add(p + s), again = program.add(s + p), scaled = program.add((p + s) * ir::Dim(8) + ir::Dim(1));
+  const int total = program.add(p + s), again = program.add(s + p),
+            scaled = program.add((p + s) * ir::Dim(8) + ir::Dim(1));
   EXPECT_EQ(total, again);
   program.set(program.symbol_slot("p"), 5);
   program.set(program.symbol_slot("s"), 3);

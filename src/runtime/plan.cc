@@ -19,19 +19,20 @@ constexpr size_t kArenaSlack = size_t{256} << 10;
 
 size_t align_up(size_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; }
 
-void free_arena(std::byte* p) { ::operator delete(p, std::align_val_t{kAlignment}); }
+void free_arena(std::byte* p) { ::operator delete (p, std::align_val_t{kAlignment}); }
 
 Status dim_error(const ir::Value& v, const Arg& arg, size_t axis, int64_t expected) {
-  return invalid_argument("input '" + v.name + "' is " + ir::describe(arg.dtype, arg.shape()) + ": dim " + std::to_string(axis) +
-                          " is " + std::to_string(arg.dims[axis]) + ", expected " + (*v.shape)[axis].to_string() + " = " +
-                          std::to_string(expected));
+  return invalid_argument("input '" + v.name + "' is " + ir::describe(arg.dtype, arg.shape()) + ": dim " +
+                          std::to_string(axis) + " is " + std::to_string(arg.dims[axis]) + ", expected " +
+                          (*v.shape)[axis].to_string() + " = " + std::to_string(expected));
 }
 
 }  // namespace
 
 Result<std::shared_ptr<Engine>> Engine::create(int threads, std::string_view isa_name) {
   DECANT_ASSIGN(const Isa isa, select_isa(isa_name.empty() ? std::nullopt : std::optional(isa_name)));
-  if (!kernels::kernel_table(isa)) return unsupported("this build has no kernels for " + std::string(to_string(isa)));
+  if (!kernels::kernel_table(isa))
+    return unsupported("this build has no kernels for " + std::string(to_string(isa)));
   return std::make_shared<Engine>(isa, threads > 0 ? threads : default_thread_count());
 }
 
@@ -72,14 +73,15 @@ Plan::~Plan() {
 Status Plan::bind_inputs(std::span<const Arg> inputs, bool* changed) {
   const auto& declared = graph_->inputs();
   if (inputs.size() != declared.size()) {
-    return invalid_argument("the graph takes " + std::to_string(declared.size()) + " inputs, " + std::to_string(inputs.size()) + " were given");
+    return invalid_argument("the graph takes " + std::to_string(declared.size()) + " inputs, " +
+                            std::to_string(inputs.size()) + " were given");
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     const ir::Value& v = *declared[i];
     const Arg& arg = inputs[i];
     if (arg.dtype != v.dtype || arg.rank != static_cast<int32_t>(v.shape->size())) {
-      return invalid_argument("input '" + v.name + "' is " + ir::describe(arg.dtype, arg.shape()) + ", expected " +
-                              std::string(to_string(v.dtype)) + ir::to_string(*v.shape));
+      return invalid_argument("input '" + v.name + "' is " + ir::describe(arg.dtype, arg.shape()) +
+                              ", expected " + std::string(to_string(v.dtype)) + ir::to_string(*v.shape));
     }
     args_[static_cast<size_t>(input_values_[i])].data = arg.data;
   }
@@ -94,7 +96,8 @@ Status Plan::bind_inputs(std::span<const Arg> inputs, bool* changed) {
       value = ir::Tensor::view(arg.dtype, {}, arg.data, nullptr).int_at(0);
     }
     if (value < 0) {
-      return invalid_argument("input '" + declared[static_cast<size_t>(source.input)]->name + "': a length or dim is negative");
+      return invalid_argument("input '" + declared[static_cast<size_t>(source.input)]->name +
+                              "': a length or dim is negative");
     }
     if (bound_symbols_[s] == value && !*changed) continue;
     bound_symbols_[s] = value;
@@ -117,12 +120,14 @@ Status Plan::resize() {
   for (size_t v = 0; v < values_.size(); ++v) {
     const Slot& slot = values_[v];
     if (slot.storage == Storage::kConstant || slot.storage == Storage::kDynamic) continue;
-    for (size_t d = 0; d < slot.dim_slots.size(); ++d) dims_[slot.dims_at + d] = dims_program_.at(slot.dim_slots[d]);
+    for (size_t d = 0; d < slot.dim_slots.size(); ++d)
+      dims_[slot.dims_at + d] = dims_program_.at(slot.dim_slots[d]);
     Arg& arg = args_[v];
     const auto elements = checked_elements(arg.shape());
     const auto bytes = elements ? checked_mul(*elements, size_of(arg.dtype)) : std::nullopt;
     if (!bytes || *bytes > uint64_t{1} << 46) {
-      return invalid_argument("a tensor of " + ir::describe(arg.dtype, arg.shape()) + " is impossible for these inputs");
+      return invalid_argument("a tensor of " + ir::describe(arg.dtype, arg.shape()) +
+                              " is impossible for these inputs");
     }
     arg.elements = static_cast<int64_t>(*elements);
     if (slot.storage == Storage::kArena) {
@@ -133,9 +138,12 @@ Status Plan::resize() {
   scratch_bytes_ = 0;
   for (Step& step : steps_) {
     if (!step.kernel) continue;
-    for (size_t i = 0; i < step.inputs.size(); ++i) step.input_args[i] = step.inputs[i] < 0 ? Arg{} : args_[static_cast<size_t>(step.inputs[i])];
-    for (size_t i = 0; i < step.outputs.size(); ++i) step.output_args[i] = step.outputs[i] < 0 ? Arg{} : args_[static_cast<size_t>(step.outputs[i])];
-    scratch_bytes_ = std::max(scratch_bytes_, step.kernel->scratch_bytes(step.input_args, step.output_args, engine_->pool.size()));
+    for (size_t i = 0; i < step.inputs.size(); ++i)
+      step.input_args[i] = step.inputs[i] < 0 ? Arg{} : args_[static_cast<size_t>(step.inputs[i])];
+    for (size_t i = 0; i < step.outputs.size(); ++i)
+      step.output_args[i] = step.outputs[i] < 0 ? Arg{} : args_[static_cast<size_t>(step.outputs[i])];
+    scratch_bytes_ = std::max(
+        scratch_bytes_, step.kernel->scratch_bytes(step.input_args, step.output_args, engine_->pool.size()));
   }
   size_t total = align_up(scratch_bytes_);
   for (int64_t b : buffer_bytes_) total += align_up(static_cast<size_t>(b));
@@ -143,8 +151,10 @@ Status Plan::resize() {
     if (arena_) free_arena(arena_);
     arena_bytes_ = 0;
     total += total / 8 + kArenaSlack;
-    arena_ = static_cast<std::byte*>(::operator new(total, std::align_val_t{kAlignment}, std::nothrow));
-    if (!arena_) return resource_error("no memory for " + std::to_string(total) + " bytes of activations; use a shorter prompt or a smaller batch");
+    arena_ = static_cast<std::byte*>(::operator new (total, std::align_val_t{kAlignment}, std::nothrow));
+    if (!arena_)
+      return resource_error("no memory for " + std::to_string(total) +
+                            " bytes of activations; use a shorter prompt or a smaller batch");
     arena_bytes_ = total;
   }
   std::byte* at = arena_ + align_up(scratch_bytes_);
@@ -156,7 +166,8 @@ Status Plan::resize() {
     offset += size;
   }
   for (size_t v = 0; v < values_.size(); ++v) {
-    if (values_[v].storage == Storage::kArena) args_[v].data = at + offsets[static_cast<size_t>(values_[v].buffer)];
+    if (values_[v].storage == Storage::kArena)
+      args_[v].data = at + offsets[static_cast<size_t>(values_[v].buffer)];
   }
   return ok_status();
 }
@@ -173,7 +184,9 @@ Status Plan::run(std::span<const Arg> inputs) {
     DECANT_RETURN_IF_ERROR(resize());
     ready_ = true;
   }
-  for (int v : aliases_) args_[static_cast<size_t>(v)].data = args_[static_cast<size_t>(values_[static_cast<size_t>(v)].root)].data;
+  for (int v : aliases_)
+    args_[static_cast<size_t>(v)].data =
+        args_[static_cast<size_t>(values_[static_cast<size_t>(v)].root)].data;
   for (Step& step : steps_) {
     if (!profiling_) {
       DECANT_RETURN_IF_ERROR(run_step(step));
@@ -188,8 +201,10 @@ Status Plan::run(std::span<const Arg> inputs) {
 }
 
 Status Plan::run_step(Step& step) {
-  for (size_t i = 0; i < step.inputs.size(); ++i) step.input_args[i] = step.inputs[i] < 0 ? Arg{} : args_[static_cast<size_t>(step.inputs[i])];
-  for (size_t i = 0; i < step.outputs.size(); ++i) step.output_args[i] = step.outputs[i] < 0 ? Arg{} : args_[static_cast<size_t>(step.outputs[i])];
+  for (size_t i = 0; i < step.inputs.size(); ++i)
+    step.input_args[i] = step.inputs[i] < 0 ? Arg{} : args_[static_cast<size_t>(step.inputs[i])];
+  for (size_t i = 0; i < step.outputs.size(); ++i)
+    step.output_args[i] = step.outputs[i] < 0 ? Arg{} : args_[static_cast<size_t>(step.outputs[i])];
   if (!step.kernel) return run_reference(step);
   Call call{step.input_args, step.output_args, {arena_, align_up(scratch_bytes_)}, engine_->context()};
   if (Status s = step.kernel->run(call); !s.ok()) return std::move(s).with_context(step.node->describe());
@@ -208,12 +223,14 @@ Status Plan::run_reference(Step& step) {
   DECANT_ASSIGN(std::vector<ir::Tensor> results, ir::evaluate_node(*step.node, inputs));
   for (size_t i = 0; i < step.outputs.size(); ++i) {
     if (step.outputs[i] < 0) continue;
-    if (i >= results.size()) return internal_error(step.node->describe() + ": the reference kernel gave too few outputs");
+    if (i >= results.size())
+      return internal_error(step.node->describe() + ": the reference kernel gave too few outputs");
     const auto v = static_cast<size_t>(step.outputs[i]);
     ir::Tensor& result = results[i];
     Arg& arg = args_[v];
     if (values_[v].storage == Storage::kDynamic) {
-      // A view result may share an input's memory that the arena reuses: keep an own copy of what is not owned.
+      // A view result may share an input's memory that the arena reuses: keep an own copy of what is not
+      // owned.
       if (!result.owner()) {
         DECANT_ASSIGN(ir::Tensor copy, ir::Tensor::allocate(result.dtype(), result.dims()));
         std::memcpy(copy.mutable_data(), result.data(), result.bytes());
@@ -221,11 +238,14 @@ Status Plan::run_reference(Step& step) {
       }
       values_[v].tensor = std::move(result);
       const ir::Tensor& t = values_[v].tensor;
-      arg = Arg{t.dtype(), const_cast<void*>(t.data()), t.dims().data(), static_cast<int32_t>(t.rank()), t.elements()};
+      arg = Arg{t.dtype(), const_cast<void*>(t.data()), t.dims().data(), static_cast<int32_t>(t.rank()),
+                t.elements()};
       continue;
     }
-    if (!std::equal(arg.dims, arg.dims + arg.rank, result.dims().begin(), result.dims().end()) || arg.dtype != result.dtype()) {
-      return internal_error(step.node->describe() + ": computed " + ir::describe(result) + ", planned " + ir::describe(arg.dtype, arg.shape()));
+    if (!std::equal(arg.dims, arg.dims + arg.rank, result.dims().begin(), result.dims().end()) ||
+        arg.dtype != result.dtype()) {
+      return internal_error(step.node->describe() + ": computed " + ir::describe(result) + ", planned " +
+                            ir::describe(arg.dtype, arg.shape()));
     }
     if (result.bytes()) std::memcpy(arg.data, result.data(), result.bytes());
   }

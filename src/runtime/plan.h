@@ -26,23 +26,25 @@ struct Engine {
 };
 
 struct PlanOptions {
-  bool reference = false;         ///< run every op on its reference kernel
-  bool states_in_place = true;    ///< outputs of fixed states share their input's memory, where the graph allows it
+  bool reference = false;  ///< run every op on its reference kernel
+  bool states_in_place =
+      true;  ///< outputs of fixed states share their input's memory, where the graph allows it
 };
 
-/// A graph compiled to a flat list of kernel calls, dim programs for the sizes that vary, and a memory plan. A run
-/// with symbol values that the last run had does no shape work; none allocates once its sizes have been seen.
-/// Holds the graph (whose constants it maps). One thread at a time.
+/// A graph compiled to a flat list of kernel calls, dim programs for the sizes that vary, and a memory plan.
+/// A run with symbol values that the last run had does no shape work; none allocates once its sizes have been
+/// seen. Holds the graph (whose constants it maps). One thread at a time.
 class Plan {
  public:
-  static Result<std::unique_ptr<Plan>> compile(std::unique_ptr<ir::Graph> graph, std::shared_ptr<Engine> engine,
+  static Result<std::unique_ptr<Plan>> compile(std::unique_ptr<ir::Graph> graph,
+                                               std::shared_ptr<Engine> engine,
                                                const PlanOptions& options = {});
   ~Plan();
 
   const ir::Graph& graph() const { return *graph_; }
 
-  /// Inputs by position in graph().inputs(); data stays the caller's and must live until the run ends. Buffers of
-  /// states in place are written. Fails, naming the input, when a dtype, rank or dim does not fit.
+  /// Inputs by position in graph().inputs(); data stays the caller's and must live until the run ends.
+  /// Buffers of states in place are written. Fails, naming the input, when a dtype, rank or dim does not fit.
   Status run(std::span<const Arg> inputs);
 
   /// Output i of the last run, valid until the next run. States in place give the input's own memory.
@@ -69,11 +71,11 @@ class Plan {
   enum class Storage : uint8_t { kConstant, kInput, kArena, kAlias, kDynamic };
   struct Slot {
     Storage storage = Storage::kArena;
-    int root = -1;                  ///< of an alias: the value whose memory it shares
-    int buffer = -1;                ///< of an arena value: its slot in the memory plan
-    std::vector<int> dim_slots;     ///< where the DimProgram leaves its dims
-    size_t dims_at = 0;             ///< where its dims stand in dims_
-    ir::Tensor tensor;              ///< constant or dynamic contents
+    int root = -1;               ///< of an alias: the value whose memory it shares
+    int buffer = -1;             ///< of an arena value: its slot in the memory plan
+    std::vector<int> dim_slots;  ///< where the DimProgram leaves its dims
+    size_t dims_at = 0;          ///< where its dims stand in dims_
+    ir::Tensor tensor;           ///< constant or dynamic contents
   };
   struct Step {
     const ir::Node* node = nullptr;
@@ -97,7 +99,11 @@ class Plan {
   std::vector<int64_t> dims_;
   std::vector<Step> steps_;
   std::vector<int> input_values_, output_values_, aliases_;
-  struct SymbolSource { int slot; int input; int axis; };  ///< axis -1: the value of a scalar integer input
+  struct SymbolSource {
+    int slot;
+    int input;
+    int axis;
+  };  ///< axis -1: the value of a scalar integer input
   std::vector<SymbolSource> symbol_sources_;
   std::vector<int64_t> bound_symbols_;
   int buffer_count_ = 0;

@@ -21,10 +21,12 @@ const ir::State* state_of_output(const ir::Graph& graph, const Value* output) {
   return nullptr;
 }
 
-/// Writes dims that the plan has computed already: the whole of a graph's shape arithmetic comes down to this.
+/// Writes dims that the plan has computed already: the whole of a graph's shape arithmetic comes down to
+/// this.
 class DimsKernel final : public Kernel {
  public:
-  DimsKernel(const DimProgram& program, std::vector<int> slots) : program_(program), slots_(std::move(slots)) {}
+  DimsKernel(const DimProgram& program, std::vector<int> slots)
+      : program_(program), slots_(std::move(slots)) {}
   Status run(const Call& call) override {
     auto* out = call.outputs[0].as<int64_t>();
     for (size_t i = 0; i < slots_.size(); ++i) out[i] = program_.at(slots_[i]);
@@ -42,7 +44,8 @@ size_t inputs_read(const Node& node) { return is_view(node) || node.is("Expand")
 }  // namespace
 
 bool is_view(const Node& node) {
-  return node.is("Reshape") || node.is("Squeeze") || node.is("Unsqueeze") || node.is("Flatten") || node.is("Identity");
+  return node.is("Reshape") || node.is("Squeeze") || node.is("Unsqueeze") || node.is("Flatten") ||
+         node.is("Identity");
 }
 
 Status PlanBuilder::build() {
@@ -72,7 +75,8 @@ Status PlanBuilder::add_inputs() {
     for (size_t axis = 0; axis < v.shape->size(); ++axis) {
       const std::string symbol = (*v.shape)[axis].symbol_name();
       if (symbol.empty() || !bindable_.insert(symbol).second) continue;
-      plan_.symbol_sources_.push_back({plan_.dims_program_.symbol_slot(symbol), static_cast<int>(i), static_cast<int>(axis)});
+      plan_.symbol_sources_.push_back(
+          {plan_.dims_program_.symbol_slot(symbol), static_cast<int>(i), static_cast<int>(axis)});
     }
   }
   // Values of scalar inputs come second: where a dim gives the same symbol, the dim decides.
@@ -133,7 +137,8 @@ bool PlanBuilder::resolvable(const Value& value) const {
 bool PlanBuilder::writes_state_in_place(const Node& node) const {
   if (!options_.states_in_place || !node.is("TensorScatter")) return false;
   const ir::State* state = state_of_output(*plan_.graph_, node.output(0));
-  return state && state->form == ir::State::Form::kFixed && state->input == node.input(0) && node.input(0)->users().size() == 1;
+  return state && state->form == ir::State::Form::kFixed && state->input == node.input(0) &&
+         node.input(0)->users().size() == 1;
 }
 
 bool PlanBuilder::known_elements(const Node& node) const {
@@ -171,7 +176,8 @@ Status PlanBuilder::add_node(const Node& node) {
     std::vector<int> slots;
     for (const ir::Dim& d : *node.output(0)->elements) slots.push_back(plan_.dims_program_.add(d));
     outputs.push_back(new_value(*node.output(0), Plan::Storage::kArena));
-    return add_step(node, std::make_unique<DimsKernel>(plan_.dims_program_, std::move(slots)), {}, std::move(outputs));
+    return add_step(node, std::make_unique<DimsKernel>(plan_.dims_program_, std::move(slots)), {},
+                    std::move(outputs));
   }
   for (const Value* v : node.inputs()) {
     if (v && !needed_.count(v)) {
@@ -184,7 +190,8 @@ Status PlanBuilder::add_node(const Node& node) {
   bool dynamic = false;
   for (const Value* v : node.outputs()) dynamic = dynamic || (v && !resolvable(*v));
 
-  const bool view = is_view(node) && inputs[0] >= 0 && plan_.values_[static_cast<size_t>(inputs[0])].storage != Plan::Storage::kDynamic;
+  const bool view = is_view(node) && inputs[0] >= 0 &&
+                    plan_.values_[static_cast<size_t>(inputs[0])].storage != Plan::Storage::kDynamic;
   if (!dynamic && (view || writes_state_in_place(node))) {
     const int out = new_value(*node.output(0), Plan::Storage::kAlias);
     plan_.values_[static_cast<size_t>(out)].root = root_of(inputs[0]);
@@ -197,14 +204,16 @@ Status PlanBuilder::add_node(const Node& node) {
     }
   }
   if (node.is("If")) {
-    return unsupported(node.describe() + ": a branch whose condition is not known when the model is compiled");
+    return unsupported(node.describe() +
+                       ": a branch whose condition is not known when the model is compiled");
   }
   std::unique_ptr<Kernel> kernel;
   if (!dynamic && !options_.reference) kernel = make_kernel(node);
   return add_step(node, std::move(kernel), std::move(inputs), std::move(outputs));
 }
 
-Status PlanBuilder::add_step(const Node& node, std::unique_ptr<Kernel> kernel, std::vector<int> inputs, std::vector<int> outputs) {
+Status PlanBuilder::add_step(const Node& node, std::unique_ptr<Kernel> kernel, std::vector<int> inputs,
+                             std::vector<int> outputs) {
   if (!kernel) {
     const ir::OpDef* op = ir::find_op(node.domain(), node.op());
     if (!op || !op->eval) return unsupported(node.describe() + ": no kernel");
@@ -249,7 +258,9 @@ Status PlanBuilder::add_group(const std::vector<const Node*>& group) {
 int64_t PlanBuilder::hint_bytes(const Value& value) const {
   int64_t n = static_cast<int64_t>(size_of(value.dtype));
   for (const ir::Dim& d : *value.shape) {
-    const auto v = d.evaluate([](const std::string& s) -> std::optional<int64_t> { return s.find("batch") != std::string::npos ? 1 : kHintSymbol; });
+    const auto v = d.evaluate([](const std::string& s) -> std::optional<int64_t> {
+      return s.find("batch") != std::string::npos ? 1 : kHintSymbol;
+    });
     if (v.ok() && *v > 0 && __builtin_mul_overflow(n, *v, &n)) return INT64_MAX;
   }
   return n;
@@ -269,7 +280,8 @@ void PlanBuilder::plan_memory() {
       if (v >= 0) requests[static_cast<size_t>(root_of(v))].last_step = step;
     }
   }
-  for (int v : plan_.output_values_) requests[static_cast<size_t>(root_of(v))].last_step = static_cast<int>(plan_.steps_.size());
+  for (int v : plan_.output_values_)
+    requests[static_cast<size_t>(root_of(v))].last_step = static_cast<int>(plan_.steps_.size());
 
   std::vector<BufferRequest> wanted;
   std::vector<int> owner;

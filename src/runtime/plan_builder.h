@@ -8,8 +8,8 @@
 
 namespace decant::runtime {
 
-/// Builds a Plan from a typed, sorted graph: decides where each value lives, groups products that share their left
-/// operand, picks kernels, and assigns memory.
+/// Builds a Plan from a typed, sorted graph: decides where each value lives, groups products that share their
+/// left operand, picks kernels, and assigns memory.
 class PlanBuilder {
  public:
   PlanBuilder(Plan& plan, const PlanOptions& options) : plan_(plan), options_(options) {}
@@ -22,7 +22,8 @@ class PlanBuilder {
   void find_groups();
   void find_needed();
   bool known_elements(const ir::Node& node) const;
-  Status add_step(const ir::Node& node, std::unique_ptr<Kernel> kernel, std::vector<int> inputs, std::vector<int> outputs);
+  Status add_step(const ir::Node& node, std::unique_ptr<Kernel> kernel, std::vector<int> inputs,
+                  std::vector<int> outputs);
   Result<int> value_index(const ir::Value* value);
   int new_value(const ir::Value& value, Plan::Storage storage);
   int root_of(int value) const;
@@ -34,11 +35,11 @@ class PlanBuilder {
   Plan& plan_;
   PlanOptions options_;
   std::unordered_map<const ir::Value*, int> index_;
-  std::vector<const ir::Value*> source_;               ///< by value index
-  std::unordered_set<std::string> bindable_;           ///< symbols that inputs give
+  std::vector<const ir::Value*> source_;                                      ///< by value index
+  std::unordered_set<std::string> bindable_;                                  ///< symbols that inputs give
   std::unordered_map<const ir::Node*, std::vector<const ir::Node*>> groups_;  ///< by first member
-  std::unordered_set<const ir::Node*> grouped_;        ///< later members
-  std::unordered_set<const ir::Value*> needed_;        ///< values that some step reads, or outputs
+  std::unordered_set<const ir::Node*> grouped_;                               ///< later members
+  std::unordered_set<const ir::Value*> needed_;  ///< values that some step reads, or outputs
 };
 
 /// Whether the op's output is its first input's memory under another shape.

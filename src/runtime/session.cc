@@ -20,7 +20,9 @@ constexpr size_t kPromptPiece = 512;
 /// Capacities up to this get their whole mask buffer at once, so that decoding never grows it.
 constexpr int64_t kReservedPositions = int64_t{1} << 20;
 
-bool starts_with(const std::string& s, std::string_view prefix) { return s.compare(0, prefix.size(), prefix) == 0; }
+bool starts_with(const std::string& s, std::string_view prefix) {
+  return s.compare(0, prefix.size(), prefix) == 0;
+}
 
 bool is_index(DType t) { return t == DType::kInt64 || t == DType::kInt32; }
 
@@ -42,7 +44,8 @@ Status Session::Buffer::reserve(size_t size) {
   if (size <= bytes) return ok_status();
   size = std::max(size, 2 * bytes);
   void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return resource_error("no memory for " + std::to_string(size) + " bytes of state; lower --max-cache-len");
+  if (memory == MAP_FAILED)
+    return resource_error("no memory for " + std::to_string(size) + " bytes of state; lower --max-cache-len");
   madvise(memory, size, MADV_HUGEPAGE);
   if (data) munmap(data, bytes);
   data = static_cast<std::byte*>(memory);
@@ -50,7 +53,8 @@ Status Session::Buffer::reserve(size_t size) {
   return ok_status();
 }
 
-Result<std::unique_ptr<Session>> Session::create(std::unique_ptr<Plan> plan, int64_t capacity, int64_t default_capacity) {
+Result<std::unique_ptr<Session>> Session::create(std::unique_ptr<Plan> plan, int64_t capacity,
+                                                 int64_t default_capacity) {
   auto session = std::unique_ptr<Session>(new Session());
   session->plan_ = std::move(plan);
   DECANT_RETURN_IF_ERROR(session->classify(capacity, default_capacity));
@@ -68,12 +72,14 @@ Status Session::classify(int64_t capacity, int64_t default_capacity) {
     const Value& v = *graph.inputs()[i];
     Input& input = inputs_[i];
     const size_t rank = v.shape->size();
-    auto state = std::find_if(graph.states.begin(), graph.states.end(), [&](const State& s) { return s.input == &v; });
+    auto state =
+        std::find_if(graph.states.begin(), graph.states.end(), [&](const State& s) { return s.input == &v; });
     if (state != graph.states.end()) {
       input.role = Role::kState;
       input.state = static_cast<size_t>(state - graph.states.begin());
       const auto& outputs = graph.outputs();
-      input.output = static_cast<size_t>(std::find(outputs.begin(), outputs.end(), state->output) - outputs.begin());
+      input.output =
+          static_cast<size_t>(std::find(outputs.begin(), outputs.end(), state->output) - outputs.begin());
       has_states_ = true;
       if (state->kind == State::Kind::kKeyValue) {
         if (state->form == State::Form::kGrowing) fixed_ = false;
@@ -103,14 +109,18 @@ Status Session::classify(int64_t capacity, int64_t default_capacity) {
   }
   if (!unknown.empty()) return unsupported("text generation does not know how to feed the inputs " + unknown);
   const auto& outputs = graph.outputs();
-  auto logits = std::find_if(outputs.begin(), outputs.end(), [](const Value* v) { return v->name == "logits"; });
-  if (logits == outputs.end()) return unsupported("the graph has no output named 'logits'; text generation needs one");
+  auto logits =
+      std::find_if(outputs.begin(), outputs.end(), [](const Value* v) { return v->name == "logits"; });
+  if (logits == outputs.end())
+    return unsupported("the graph has no output named 'logits'; text generation needs one");
   logits_output_ = static_cast<size_t>(logits - outputs.begin());
 
   if (has_states_ && fixed_) {
     if (fixed_capacity > 0 && capacity > 0 && capacity != fixed_capacity) {
-      return invalid_argument("the export fixes its cache at " + std::to_string(fixed_capacity) + " positions, " + std::to_string(capacity) +
-                              " were asked for; export again with --max-cache-len " + std::to_string(capacity));
+      return invalid_argument("the export fixes its cache at " + std::to_string(fixed_capacity) +
+                              " positions, " + std::to_string(capacity) +
+                              " were asked for; export again with --max-cache-len " +
+                              std::to_string(capacity));
     }
     capacity_ = fixed_capacity > 0 ? fixed_capacity : capacity > 0 ? capacity : default_capacity;
   } else if (capacity > 0) {
@@ -138,8 +148,10 @@ Status Session::allocate_states() {
         } else {
           input.dims[axis] = 1;  // the batch
         }
-        if (input.dims[axis] < 0 || __builtin_mul_overflow(bytes, static_cast<size_t>(input.dims[axis]), &bytes)) {
-          return resource_error("a cache of " + std::to_string(capacity_) + " positions is impossible; lower --max-cache-len");
+        if (input.dims[axis] < 0 ||
+            __builtin_mul_overflow(bytes, static_cast<size_t>(input.dims[axis]), &bytes)) {
+          return resource_error("a cache of " + std::to_string(capacity_) +
+                                " positions is impossible; lower --max-cache-len");
         }
       }
       DECANT_RETURN_IF_ERROR(input.buffer.reserve(std::max<size_t>(bytes, 64)));
@@ -166,10 +178,12 @@ Status Session::fill(Input& input, const Value& value, std::span<const int64_t> 
     return input.buffer.reserve(static_cast<size_t>(elements) * size_of(value.dtype) + 4096);
   };
   switch (input.role) {
-    case Role::kState: break;
+    case Role::kState:
+      break;
     case Role::kIds:
       DECANT_RETURN_IF_ERROR(shape_of({1, n}));
-      for (int64_t i = 0; i < n; ++i) store_index(value.dtype, input.buffer.data, i, ids[static_cast<size_t>(i)]);
+      for (int64_t i = 0; i < n; ++i)
+        store_index(value.dtype, input.buffer.data, i, ids[static_cast<size_t>(i)]);
       break;
     case Role::kPositions:
       DECANT_RETURN_IF_ERROR(shape_of({1, n}));
@@ -185,7 +199,8 @@ Status Session::fill(Input& input, const Value& value, std::span<const int64_t> 
       break;
     case Role::kMask: {
       const int64_t width = mask_length((*value.shape)[1], total);
-      if (fixed_ && capacity_ < kReservedPositions) DECANT_RETURN_IF_ERROR(input.buffer.reserve(static_cast<size_t>(capacity_) * 8));
+      if (fixed_ && capacity_ < kReservedPositions)
+        DECANT_RETURN_IF_ERROR(input.buffer.reserve(static_cast<size_t>(capacity_) * 8));
       DECANT_RETURN_IF_ERROR(shape_of({1, width}));
       for (int64_t j = 0; j < width; ++j) store_index(value.dtype, input.buffer.data, j, j < total ? 1 : 0);
       break;
@@ -205,7 +220,8 @@ Status Session::fill(Input& input, const Value& value, std::span<const int64_t> 
       const int64_t width = mask_length((*value.shape)[3], total);
       DECANT_RETURN_IF_ERROR(shape_of({1, 1, n, width}));
       for (int64_t i = 0; i < n; ++i) {
-        for (int64_t j = 0; j < width; ++j) input.buffer.data[i * width + j] = static_cast<std::byte>(j <= length_ + i);
+        for (int64_t j = 0; j < width; ++j)
+          input.buffer.data[i * width + j] = static_cast<std::byte>(j <= length_ + i);
       }
       break;
     }
@@ -217,8 +233,9 @@ Status Session::append(std::span<const int64_t> ids) {
   if (ids.empty()) return invalid_argument("no token ids were given");
   const auto n = static_cast<int64_t>(ids.size());
   if (n > capacity_ - length_) {
-    return out_of_range("the cache holds " + std::to_string(capacity_) + " positions, " + std::to_string(length_ + n) +
-                        " are needed; raise it with --max-cache-len " + std::to_string(length_ + n) + " or more");
+    return out_of_range("the cache holds " + std::to_string(capacity_) + " positions, " +
+                        std::to_string(length_ + n) + " are needed; raise it with --max-cache-len " +
+                        std::to_string(length_ + n) + " or more");
   }
   if (!has_states_) {
     history_.insert(history_.end(), ids.begin(), ids.end());
@@ -268,28 +285,34 @@ Status Session::collect_states() {
 
 Status Session::take_logits(int64_t) {
   const Arg& out = plan_->output(logits_output_);
-  if (out.rank < 2 || out.elements == 0) return invalid_model("the output 'logits' is " + ir::describe(out.dtype, out.shape()));
+  if (out.rank < 2 || out.elements == 0)
+    return invalid_model("the output 'logits' is " + ir::describe(out.dtype, out.shape()));
   const int64_t vocabulary = out.dims[out.rank - 1], at = out.elements - vocabulary;
   if (out.dtype == DType::kFloat32) {
     logits_ = {out.as<const float>() + at, static_cast<size_t>(vocabulary)};
     return ok_status();
   }
-  if (out.dtype != DType::kFloat16 && out.dtype != DType::kBFloat16) return unsupported("logits of dtype " + std::string(to_string(out.dtype)));
+  if (out.dtype != DType::kFloat16 && out.dtype != DType::kBFloat16)
+    return unsupported("logits of dtype " + std::string(to_string(out.dtype)));
   converted_.resize(static_cast<size_t>(vocabulary));
   for (int64_t i = 0; i < vocabulary; ++i) {
     const uint16_t bits = out.as<const uint16_t>()[at + i];
-    converted_[static_cast<size_t>(i)] = out.dtype == DType::kFloat16 ? f16_to_float(bits) : bf16_to_float(bits);
+    converted_[static_cast<size_t>(i)] =
+        out.dtype == DType::kFloat16 ? f16_to_float(bits) : bf16_to_float(bits);
   }
   logits_ = converted_;
   return ok_status();
 }
 
 Status Session::rewind(int64_t length) {
-  if (length < 0 || length > length_) return out_of_range("cannot rewind to " + std::to_string(length) + " of " + std::to_string(length_) + " positions");
+  if (length < 0 || length > length_)
+    return out_of_range("cannot rewind to " + std::to_string(length) + " of " + std::to_string(length_) +
+                        " positions");
   if (has_states_ && !fixed_) return unsupported("this graph's caches grow: they cannot be rewound");
   const ir::Graph& graph = plan_->graph();
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i].role != Role::kState || graph.states[inputs_[i].state].kind != State::Kind::kCounter) continue;
+    if (inputs_[i].role != Role::kState || graph.states[inputs_[i].state].kind != State::Kind::kCounter)
+      continue;
     store_index(graph.inputs()[i]->dtype, inputs_[i].buffer.data, 0, length);
   }
   if (!has_states_) history_.resize(static_cast<size_t>(length));
@@ -326,7 +349,8 @@ int64_t Session::state_bytes_per_position() const {
 bool Session::in_place() const {
   bool all = has_states_;
   for (const Input& input : inputs_) {
-    if (input.role == Role::kState && plan_->graph().states[input.state].kind == State::Kind::kKeyValue) all = all && plan_->in_place(input.output);
+    if (input.role == Role::kState && plan_->graph().states[input.state].kind == State::Kind::kKeyValue)
+      all = all && plan_->in_place(input.output);
   }
   return all;
 }

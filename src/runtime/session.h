@@ -12,16 +12,17 @@
 
 namespace decant::runtime {
 
-/// One sequence run through a decoder plan (batch 1). Owns the states: fixed caches of a capacity, in place; growing
-/// ones; counters; or, for a graph without states, the ids themselves. Not thread-safe.
+/// One sequence run through a decoder plan (batch 1). Owns the states: fixed caches of a capacity, in place;
+/// growing ones; counters; or, for a graph without states, the ids themselves. Not thread-safe.
 class Session {
  public:
-  /// `capacity`: positions of the cache, 0 for `default_capacity`. Fails when the graph has inputs a decoder loop
-  /// cannot feed, naming them, and when it fixes another capacity.
-  static Result<std::unique_ptr<Session>> create(std::unique_ptr<Plan> plan, int64_t capacity, int64_t default_capacity);
+  /// `capacity`: positions of the cache, 0 for `default_capacity`. Fails when the graph has inputs a decoder
+  /// loop cannot feed, naming them, and when it fixes another capacity.
+  static Result<std::unique_ptr<Session>> create(std::unique_ptr<Plan> plan, int64_t capacity,
+                                                 int64_t default_capacity);
 
-  /// Runs ids at the end of the sequence; logits() then belong to the last of them. Fails without a change when the
-  /// capacity is passed, saying how to raise it.
+  /// Runs ids at the end of the sequence; logits() then belong to the last of them. Fails without a change
+  /// when the capacity is passed, saying how to raise it.
   Status append(std::span<const int64_t> ids);
 
   /// Logits of the last position, [vocabulary], valid until the next call.
@@ -52,8 +53,8 @@ class Session {
   };
   struct Input {
     Role role = Role::kIds;
-    size_t state = 0;       ///< index into graph().states for kState
-    size_t output = 0;      ///< of a state: its output's position
+    size_t state = 0;   ///< index into graph().states for kState
+    size_t output = 0;  ///< of a state: its output's position
     std::vector<int64_t> dims;
     Buffer buffer;
   };

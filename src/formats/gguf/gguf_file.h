@@ -17,7 +17,18 @@ namespace decant::gguf {
 
 /// Tags of metadata values, with the numbers of the format.
 enum class ValueType : uint32_t {
-  kUInt8 = 0, kInt8, kUInt16, kInt16, kUInt32, kInt32, kFloat32, kBool, kString, kArray, kUInt64, kInt64,
+  kUInt8 = 0,
+  kInt8,
+  kUInt16,
+  kInt16,
+  kUInt32,
+  kInt32,
+  kFloat32,
+  kBool,
+  kString,
+  kArray,
+  kUInt64,
+  kInt64,
   kFloat64,
 };
 std::string_view to_string(ValueType type);
@@ -27,8 +38,8 @@ struct Tensor {
   std::string name;
   std::vector<int64_t> dims;  ///< row-major (numpy) order, last axis contiguous; GGUF stores the reverse
   Encoding encoding = Encoding::kDense;
-  DType dtype = DType::kFloat32;         ///< element type; kFloat32 for block encodings, which decode to it
-  std::span<const std::byte> bytes;      ///< exactly encoded_bytes(encoding, dtype, elements), inside `file`
+  DType dtype = DType::kFloat32;     ///< element type; kFloat32 for block encodings, which decode to it
+  std::span<const std::byte> bytes;  ///< exactly encoded_bytes(encoding, dtype, elements), inside `file`
   std::shared_ptr<const MappedFile> file;  ///< keeps `bytes` alive
 };
 
@@ -73,8 +84,8 @@ class GgufFile {
   /// the file).
   Result<uint64_t> array_size(std::string_view key) const;
   Result<std::vector<std::string_view>> get_strings(std::string_view key) const;
-  Result<std::vector<int64_t>> get_ints(std::string_view key) const;    ///< any integer or bool element type
-  Result<std::vector<float>> get_floats(std::string_view key) const;    ///< float32 or float64 elements
+  Result<std::vector<int64_t>> get_ints(std::string_view key) const;  ///< any integer or bool element type
+  Result<std::vector<float>> get_floats(std::string_view key) const;  ///< float32 or float64 elements
 
   /// In file order; names are unique.
   std::span<const Tensor> tensors() const;

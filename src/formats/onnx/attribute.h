@@ -21,12 +21,12 @@ enum AttributeType : int64_t {
   kStringsAttribute = 8,
 };
 
-/// Numbers and strings; tensors and graphs need a builder. Unsupported kinds (sparse, types, lists of graphs or
-/// tensors) are errors that name the attribute.
+/// Numbers and strings; tensors and graphs need a builder. Unsupported kinds (sparse, types, lists of graphs
+/// or tensors) are errors that name the attribute.
 Result<ir::Attribute> plain_attribute(const AttributeMessage& message);
 
-/// Names that mean one type in every ONNX operator ("axis", "epsilon", ...) must have it: typed access would fall
-/// back to the default otherwise.
+/// Names that mean one type in every ONNX operator ("axis", "epsilon", ...) must have it: typed access would
+/// fall back to the default otherwise.
 Status check_attribute_type(std::string_view domain, std::string_view name, int64_t type);
 
 }  // namespace decant::onnx

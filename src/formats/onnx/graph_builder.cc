@@ -69,7 +69,8 @@ Status GraphBuilder::load_functions() {
 }
 
 Result<uint64_t> GraphBuilder::inlined_size(const std::vector<NodeMessage>& nodes, int depth) {
-  if (depth > kMaxDepth) return invalid_model(fmt::format("functions and sub-graphs nested over {} deep", kMaxDepth));
+  if (depth > kMaxDepth)
+    return invalid_model(fmt::format("functions and sub-graphs nested over {} deep", kMaxDepth));
   uint64_t total = 0;
   for (const NodeMessage& node : nodes) {
     total += 1;
@@ -92,7 +93,8 @@ Result<uint64_t> GraphBuilder::inlined_size(const std::vector<NodeMessage>& node
       total += known->second;
     }
     if (total > kMaxInlinedNodes) {
-      return invalid_model(fmt::format("{}: over {} nodes after inlining functions", describe(node), kMaxInlinedNodes));
+      return invalid_model(
+          fmt::format("{}: over {} nodes after inlining functions", describe(node), kMaxInlinedNodes));
     }
   }
   return total;
@@ -171,14 +173,16 @@ Status GraphBuilder::add_inputs(ir::Graph& graph, const GraphMessage& message, S
         if (fixed && *fixed < 0) return invalid_model(where + " has a negative dim");
       }
     }
-    DECANT_RETURN_IF_ERROR(define(scope, v.name, graph.add_input(std::string(v.name), dtype, std::move(shape)), where));
+    DECANT_RETURN_IF_ERROR(
+        define(scope, v.name, graph.add_input(std::string(v.name), dtype, std::move(shape)), where));
   }
   return ok_status();
 }
 
 Status GraphBuilder::add_nodes(ir::Graph& graph, const std::vector<NodeMessage>& nodes, Scope& scope,
                                const Origin& origin, int depth) {
-  if (depth > kMaxDepth) return invalid_model(fmt::format("functions and sub-graphs nested over {} deep", kMaxDepth));
+  if (depth > kMaxDepth)
+    return invalid_model(fmt::format("functions and sub-graphs nested over {} deep", kMaxDepth));
   // Names first, so that the order of nodes in the file does not matter; then what they refer to.
   std::vector<ir::Node*> built(nodes.size(), nullptr);
   std::vector<std::vector<ir::Node*>> results(nodes.size());
@@ -205,11 +209,13 @@ Status GraphBuilder::add_nodes(ir::Graph& graph, const std::vector<NodeMessage>&
     }
     const std::string node_name = origin.prefix + std::string(message.name);
     const size_t count = function ? function->outputs.size() : 1;
-    if (function && outputs.size() > count) return invalid_model(where + ": more outputs than the function has");
+    if (function && outputs.size() > count)
+      return invalid_model(where + ": more outputs than the function has");
     for (size_t k = 0; function && k < count; ++k) {
       // A call becomes the function's nodes, and one Identity for each result the caller names.
       const bool wanted = k < outputs.size() && !outputs[k].empty();
-      ir::Node* node = wanted ? graph.add_node("Identity", {}, 0, fmt::format("{}/result_{}", node_name, k)) : nullptr;
+      ir::Node* node =
+          wanted ? graph.add_node("Identity", {}, 0, fmt::format("{}/result_{}", node_name, k)) : nullptr;
       results[i].push_back(node);
       if (!node) continue;
       ir::Value* value = graph.add_node_output(node, value_name(outputs[k]));
@@ -238,7 +244,9 @@ Status GraphBuilder::add_nodes(ir::Graph& graph, const std::vector<NodeMessage>&
       ir::Value* value = nullptr;
       if (!inputs[k].empty()) {
         value = find(scope, inputs[k]);
-        if (!value) return invalid_model(fmt::format("{}: input '{}' is not defined anywhere", describe(message), inputs[k]));
+        if (!value)
+          return invalid_model(
+              fmt::format("{}: input '{}' is not defined anywhere", describe(message), inputs[k]));
       }
       node->set_input(k, value);
     }
@@ -251,12 +259,14 @@ Status GraphBuilder::add_call(ir::Graph& graph, const NodeMessage& call, const F
                               const std::vector<ir::Node*>& results, const Scope& scope, const Origin& origin,
                               int depth) {
   const std::string where = describe(call);
-  if (call.inputs.size() > function.inputs.size()) return invalid_model(where + ": more inputs than the function has");
+  if (call.inputs.size() > function.inputs.size())
+    return invalid_model(where + ": more inputs than the function has");
   Scope inner;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     if (call.inputs[i].empty()) continue;
     ir::Value* value = find(scope, call.inputs[i]);
-    if (!value) return invalid_model(fmt::format("{}: input '{}' is not defined anywhere", where, call.inputs[i]));
+    if (!value)
+      return invalid_model(fmt::format("{}: input '{}' is not defined anywhere", where, call.inputs[i]));
     DECANT_RETURN_IF_ERROR(define(inner, function.inputs[i], value, where));
   }
   for (const std::string_view name : function.inputs) {
@@ -264,7 +274,8 @@ Status GraphBuilder::add_call(ir::Graph& graph, const NodeMessage& call, const F
     // Left out by the caller. The body may pass it on only as a left-out input, which names cannot express.
     for (const NodeMessage& node : function.nodes) {
       if (std::find(node.inputs.begin(), node.inputs.end(), name) != node.inputs.end()) {
-        return unsupported(fmt::format("{}: left-out function input '{}' is used by the function's body", where, name));
+        return unsupported(
+            fmt::format("{}: left-out function input '{}' is used by the function's body", where, name));
       }
     }
   }
@@ -278,7 +289,8 @@ Status GraphBuilder::add_call(ir::Graph& graph, const NodeMessage& call, const F
       continue;
     }
     if (!origin.attributes) return invalid_model(where + ": an attribute reference outside a function");
-    if (auto it = origin.attributes->find(a.reference); it != origin.attributes->end()) attributes[a.name] = it->second;
+    if (auto it = origin.attributes->find(a.reference); it != origin.attributes->end())
+      attributes[a.name] = it->second;
   }
   Origin body;
   body.prefix = fmt::format("{}{}/", origin.prefix, call.name.empty() ? call.op : call.name);
@@ -290,7 +302,8 @@ Status GraphBuilder::add_call(ir::Graph& graph, const NodeMessage& call, const F
     if (!results[k]) continue;
     ir::Value* value = find(inner, function.outputs[k]);
     if (!value) {
-      return invalid_model(fmt::format("{}: function output '{}' is not produced", where, function.outputs[k]));
+      return invalid_model(
+          fmt::format("{}: function output '{}' is not produced", where, function.outputs[k]));
     }
     results[k]->set_input(0, value);
   }
@@ -312,9 +325,11 @@ Result<ir::ConstantPtr> GraphBuilder::constant_of(const NodeMessage& node, const
     DECANT_ASSIGN(const TensorMessage tensor, parse_tensor(context_, a->tensor));
     return loader_.load(tensor);
   }
-  if (name == "value_float" && typed(kFloatAttribute)) return ir::Constant::from_tensor(ir::Tensor::scalar(a->f));
+  if (name == "value_float" && typed(kFloatAttribute))
+    return ir::Constant::from_tensor(ir::Tensor::scalar(a->f));
   if (name == "value_int" && typed(kIntAttribute)) return ir::Constant::from_tensor(ir::Tensor::scalar(a->i));
-  if (name == "value_ints" && typed(kIntsAttribute)) return ir::Constant::from_tensor(ir::Tensor::vector(a->ints));
+  if (name == "value_ints" && typed(kIntsAttribute))
+    return ir::Constant::from_tensor(ir::Tensor::vector(a->ints));
   if (name == "value_floats" && typed(kFloatsAttribute)) {
     DECANT_ASSIGN(ir::Tensor t,
                   ir::Tensor::allocate(DType::kFloat32, {static_cast<int64_t>(a->floats.size())}));
@@ -339,7 +354,8 @@ Status GraphBuilder::set_attributes(ir::Node& node, const NodeMessage& message, 
       a = it->second;
     }
     const std::string name(written.name);
-    if (node.attributes.contains(name)) return invalid_model(fmt::format("{}: attribute '{}' is given twice", where, name));
+    if (node.attributes.contains(name))
+      return invalid_model(fmt::format("{}: attribute '{}' is given twice", where, name));
     DECANT_RETURN_IF_ERROR(check_attribute_type(message.domain, name, a->type).with_context(where));
     switch (a->type) {
       case kTensorAttribute: {
@@ -366,9 +382,10 @@ Status GraphBuilder::set_attributes(ir::Node& node, const NodeMessage& message, 
   return ok_status();
 }
 
-Result<std::shared_ptr<ir::Graph>> GraphBuilder::build_subgraph(Bytes bytes, const Scope& scope, const Origin& origin,
-                                                                int depth) {
-  if (depth > kMaxDepth) return invalid_model(fmt::format("functions and sub-graphs nested over {} deep", kMaxDepth));
+Result<std::shared_ptr<ir::Graph>> GraphBuilder::build_subgraph(Bytes bytes, const Scope& scope,
+                                                                const Origin& origin, int depth) {
+  if (depth > kMaxDepth)
+    return invalid_model(fmt::format("functions and sub-graphs nested over {} deep", kMaxDepth));
   DECANT_ASSIGN(const GraphMessage message, parse_graph(context_, bytes));
   auto graph = std::make_shared<ir::Graph>();
   graph->name = message.name;
@@ -380,7 +397,8 @@ Result<std::shared_ptr<ir::Graph>> GraphBuilder::build_subgraph(Bytes bytes, con
   DECANT_RETURN_IF_ERROR(add_nodes(*graph, message.nodes, inner, body, depth));
   for (const ValueMessage& v : message.outputs) {
     ir::Value* value = find(inner, v.name);
-    if (!value) return invalid_model(fmt::format("sub-graph output '{}' is not produced by any node", v.name));
+    if (!value)
+      return invalid_model(fmt::format("sub-graph output '{}' is not produced by any node", v.name));
     graph->add_output(value);
   }
   DECANT_RETURN_IF_ERROR(graph->sort());

@@ -15,8 +15,8 @@ namespace decant::onnx {
 
 using Bytes = std::span<const std::byte>;
 
-/// The messages of onnx.proto that graphs are made of, as views into the mapped file. Nested graphs and tensors stay
-/// unparsed bytes until they are wanted, so that parsing never recurses.
+/// The messages of onnx.proto that graphs are made of, as views into the mapped file. Nested graphs and
+/// tensors stay unparsed bytes until they are wanted, so that parsing never recurses.
 
 struct TensorMessage {
   std::string_view name;
@@ -34,7 +34,8 @@ struct TensorMessage {
 
 struct AttributeMessage {
   std::string_view name;
-  int64_t type = 0;  ///< AttributeProto.AttributeType; filled in from the content where the file leaves it out
+  int64_t type =
+      0;  ///< AttributeProto.AttributeType; filled in from the content where the file leaves it out
   float f = 0;
   int64_t i = 0;
   std::string_view s;

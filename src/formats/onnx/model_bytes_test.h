@@ -19,14 +19,16 @@ inline std::string tensor_bytes(const std::string& name, std::vector<int64_t> di
   return out;
 }
 
-inline std::string external_bytes(const std::string& name, std::vector<int64_t> dims, const std::string& location,
-                                  const std::string& offset, const std::string& length) {
+inline std::string external_bytes(const std::string& name, std::vector<int64_t> dims,
+                                  const std::string& location, const std::string& offset,
+                                  const std::string& length) {
   std::string out;
   protozero::pbf_writer t(out);
   for (const int64_t d : dims) t.add_int64(1, d);
   t.add_int32(2, 1);
   t.add_string(8, name);
-  for (const auto& [key, value] : {std::pair("location", location), std::pair("offset", offset), std::pair("length", length)}) {
+  for (const auto& [key, value] :
+       {std::pair("location", location), std::pair("offset", offset), std::pair("length", length)}) {
     protozero::pbf_writer e(t, 13);
     e.add_string(1, key);
     e.add_string(2, value);
@@ -44,7 +46,8 @@ inline std::string ints_attribute(const std::string& name, std::vector<int64_t> 
   return out;
 }
 
-inline std::string message_attribute(const std::string& name, uint32_t field, int type, const std::string& message) {
+inline std::string message_attribute(const std::string& name, uint32_t field, int type,
+                                     const std::string& message) {
   std::string out;
   protozero::pbf_writer a(out);
   a.add_string(1, name);
@@ -53,8 +56,9 @@ inline std::string message_attribute(const std::string& name, uint32_t field, in
   return out;
 }
 
-inline std::string node_bytes(const std::string& op, std::vector<std::string> inputs, std::vector<std::string> outputs,
-                              std::vector<std::string> attributes = {}, const std::string& domain = "") {
+inline std::string node_bytes(const std::string& op, std::vector<std::string> inputs,
+                              std::vector<std::string> outputs, std::vector<std::string> attributes = {},
+                              const std::string& domain = "") {
   std::string out;
   protozero::pbf_writer n(out);
   for (const auto& s : inputs) n.add_string(1, s);

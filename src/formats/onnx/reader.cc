@@ -25,14 +25,15 @@ std::string folder_of(const std::string& path) {
 
 std::string producer_of(const ModelMessage& model) {
   std::string text(model.producer_name);
-  if (!model.producer_version.empty()) text += (text.empty() ? "" : " ") + std::string(model.producer_version);
+  if (!model.producer_version.empty())
+    text += (text.empty() ? "" : " ") + std::string(model.producer_version);
   return text;
 }
 
 Status check_opset(int64_t version, std::string_view where) {
   if (version < kOldestOpset || version > kNewestOpset) {
-    return unsupported(fmt::format("{}opset {} of ai.onnx; supported are {} to {}", where, version, kOldestOpset,
-                                   kNewestOpset));
+    return unsupported(fmt::format("{}opset {} of ai.onnx; supported are {} to {}", where, version,
+                                   kOldestOpset, kNewestOpset));
   }
   return ok_status();
 }
@@ -42,24 +43,28 @@ Result<ModelMessage> read_header(ParseContext& context, Bytes bytes) {
   DECANT_ASSIGN(ModelMessage model, parse_model(context, bytes));
   if (model.ir_version <= 0) return invalid_model("no IR version; this is no ONNX model, or a truncated one");
   if (model.ir_version > kNewestIrVersion) {
-    return unsupported(fmt::format("IR version {}; supported are 1 to {}", model.ir_version, kNewestIrVersion));
+    return unsupported(
+        fmt::format("IR version {}; supported are 1 to {}", model.ir_version, kNewestIrVersion));
   }
   if (!model.graph) return invalid_model("no graph; this is no ONNX model, or a truncated one");
-  if (model.opset_imports.empty()) return invalid_model("no opset import; this is no ONNX model, or a truncated one");
+  if (model.opset_imports.empty())
+    return invalid_model("no opset import; this is no ONNX model, or a truncated one");
   if (auto it = model.opset_imports.find(""); it != model.opset_imports.end()) {
     DECANT_RETURN_IF_ERROR(check_opset(it->second, ""));
   }
   return model;
 }
 
-Result<std::unique_ptr<ir::Graph>> read(Bytes bytes, std::shared_ptr<const void> owner, const std::string& folder) {
+Result<std::unique_ptr<ir::Graph>> read(Bytes bytes, std::shared_ptr<const void> owner,
+                                        const std::string& folder) {
   ParseContext context;
   context.base = bytes.data();
   DECANT_ASSIGN(const ModelMessage model, read_header(context, bytes));
   TensorLoader loader(std::move(owner), folder);
   GraphBuilder builder(context, loader, model);
   DECANT_ASSIGN(auto graph, builder.build());
-  if (const std::string producer = producer_of(model); !producer.empty()) graph->metadata["producer"] = producer;
+  if (const std::string producer = producer_of(model); !producer.empty())
+    graph->metadata["producer"] = producer;
   DECANT_RETURN_IF_ERROR(adapt_graph(*graph, [&](const ir::Node* node) { return builder.opset_of(node); }));
   return graph;
 }
@@ -67,8 +72,8 @@ Result<std::unique_ptr<ir::Graph>> read(Bytes bytes, std::shared_ptr<const void>
 }  // namespace
 
 Result<std::unique_ptr<ir::Graph>> read_model_bytes(std::span<const std::byte> bytes,
-                                                    std::shared_ptr<const void> owner, const std::string& folder,
-                                                    const std::string& name) {
+                                                    std::shared_ptr<const void> owner,
+                                                    const std::string& folder, const std::string& name) {
   try {
     auto graph = read(bytes, std::move(owner), folder);
     if (!graph.ok()) return std::move(graph).status().with_context(name);

@@ -92,7 +92,8 @@ TEST(OnnxReader, HostileTensors) {
 
 TEST(OnnxReader, HostileGraphs) {
   ModelParts cycle;
-  cycle.nodes = {node_bytes("Add", {"x", "b"}, {"a"}), node_bytes("Neg", {"a"}, {"b"}), node_bytes("Abs", {"b"}, {"y"})};
+  cycle.nodes = {node_bytes("Add", {"x", "b"}, {"a"}), node_bytes("Neg", {"a"}, {"b"}),
+                 node_bytes("Abs", {"b"}, {"y"})};
   EXPECT_THAT(error_of(cycle), HasSubstr("cycle"));
   ModelParts twice;
   twice.nodes = {node_bytes("Neg", {"x"}, {"y"}), node_bytes("Abs", {"x"}, {"y"})};
@@ -126,7 +127,8 @@ TEST(OnnxReader, DeepSubgraphsAndFunctionsAreBounded) {
   std::string body;
   for (int i = 0; i < 3000; ++i) {
     std::string graph;
-    protozero::pbf_writer(graph).add_message(1, node_bytes("If", {"x"}, {"o"}, {message_attribute("then_branch", 6, 5, body)}));
+    protozero::pbf_writer(graph).add_message(
+        1, node_bytes("If", {"x"}, {"o"}, {message_attribute("then_branch", 6, 5, body)}));
     body = graph;
   }
   ModelParts deep;
@@ -144,7 +146,8 @@ TEST(OnnxReader, DeepSubgraphsAndFunctionsAreBounded) {
   for (int i = 0; i < 28; ++i) {
     const std::string next = "f" + std::to_string(i + 1);
     laughs.functions.push_back(function_bytes(
-        "f" + std::to_string(i), {node_bytes(next, {"a"}, {"t"}, {}, "loc"), node_bytes(next, {"t"}, {"b"}, {}, "loc")}));
+        "f" + std::to_string(i),
+        {node_bytes(next, {"a"}, {"t"}, {}, "loc"), node_bytes(next, {"t"}, {"b"}, {}, "loc")}));
   }
   laughs.functions.push_back(function_bytes("f28", {node_bytes("Neg", {"a"}, {"b"})}));
   EXPECT_THAT(error_of(laughs), HasSubstr("after inlining"));
@@ -163,7 +166,8 @@ TEST(OnnxReader, InlinesFunctions) {
 TEST(OnnxReader, OldFormsBecomeInputs) {
   ModelParts parts;
   parts.opset = 11;
-  parts.nodes = {node_bytes("ReduceSum", {"x"}, {"s"}, {ints_attribute("axes", {1})}), node_bytes("Softmax", {"s"}, {"y"})};
+  parts.nodes = {node_bytes("ReduceSum", {"x"}, {"s"}, {ints_attribute("axes", {1})}),
+                 node_bytes("Softmax", {"s"}, {"y"})};
   auto graph = read(model_bytes(parts));
   ASSERT_TRUE(graph.ok()) << graph.status().to_string();
   const ir::Node& sum = *(*graph)->nodes()[0];
@@ -185,7 +189,8 @@ class External : public ::testing::Test {
     std::ofstream(root_ / "model/w.bin") << "x" << matrix();
   }
   void TearDown() override { std::filesystem::remove_all(root_); }
-  std::string try_read(const std::string& location, const std::string& offset = "0", const std::string& length = "64") {
+  std::string try_read(const std::string& location, const std::string& offset = "0",
+                       const std::string& length = "64") {
     ModelParts parts = matmul();
     parts.initializers = {external_bytes("w", {4, 4}, location, offset, length)};
     return error_of(parts, (root_ / "model").string());
@@ -195,7 +200,8 @@ class External : public ::testing::Test {
 
 TEST_F(External, StaysInsideTheFolder) {
   EXPECT_EQ(try_read("w.bin", "1"), "read");
-  for (const char* location : {"../secret.bin", "sub/../../secret.bin", "", ".", "/etc/hostname", "absent.bin"}) {
+  for (const char* location :
+       {"../secret.bin", "sub/../../secret.bin", "", ".", "/etc/hostname", "absent.bin"}) {
     EXPECT_THAT(try_read(location), HasSubstr("tensor 'w'")) << location;
   }
   std::filesystem::create_symlink(root_ / "secret.bin", root_ / "model/link.bin");
@@ -208,15 +214,17 @@ TEST_F(External, StaysInsideTheFolder) {
 }
 
 TEST_F(External, BoundsAreChecked) {
-  for (const char* offset : {"2", "4096", "9223372036854775800", "18446744073709551615", "-8", "abc", "", "1e3"}) {
+  for (const char* offset :
+       {"2", "4096", "9223372036854775800", "18446744073709551615", "-8", "abc", "", "1e3"}) {
     EXPECT_NE(try_read("w.bin", offset), "read") << offset;
   }
   EXPECT_NE(try_read("w.bin", "0", "16"), "read");
   // The same accessor serves attributes.
   ModelParts parts;
-  parts.nodes = {node_bytes("Constant", {}, {"w"},
-                            {message_attribute("value", 5, 4, external_bytes("v", {4, 4}, "../secret.bin", "0", "64"))}),
-                 node_bytes("MatMul", {"x", "w"}, {"y"})};
+  parts.nodes = {
+      node_bytes("Constant", {}, {"w"},
+                 {message_attribute("value", 5, 4, external_bytes("v", {4, 4}, "../secret.bin", "0", "64"))}),
+      node_bytes("MatMul", {"x", "w"}, {"y"})};
   EXPECT_NE(error_of(parts, (root_ / "model").string()), "read");
 }
 

@@ -11,8 +11,9 @@
 
 namespace decant::onnx {
 
-/// Turns TensorProtos into constants: the one place that checks them and that opens external data, wherever the
-/// tensor sits (initializer, attribute, function or sub-graph). Raw and external data are viewed in place.
+/// Turns TensorProtos into constants: the one place that checks them and that opens external data, wherever
+/// the tensor sits (initializer, attribute, function or sub-graph). Raw and external data are viewed in
+/// place.
 class TensorLoader {
  public:
   /// `owner` keeps the model's bytes alive; external files are looked for beneath `folder`, empty for none.

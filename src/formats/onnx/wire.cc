@@ -98,8 +98,8 @@ std::span<const std::byte> WireReader::bytes() {
   const uint64_t length = raw_varint();
   if (!status_.ok()) return {};
   if (length > static_cast<uint64_t>(end_ - at_)) {
-    fail(fmt::format("field {} declares {} bytes, {} are left; the file is truncated or damaged", field_, length,
-                     end_ - at_));
+    fail(fmt::format("field {} declares {} bytes, {} are left; the file is truncated or damaged", field_,
+                     length, end_ - at_));
     return {};
   }
   const std::span<const std::byte> view(at_, static_cast<size_t>(length));
@@ -163,10 +163,17 @@ void WireReader::skip() {
   if (!status_.ok()) return;
   char scratch[8];
   switch (wire_) {
-    case 0: raw_varint(); break;
-    case 1: take(scratch, 8); break;
-    case 2: bytes(); break;
-    default: take(scratch, 4);
+    case 0:
+      raw_varint();
+      break;
+    case 1:
+      take(scratch, 8);
+      break;
+    case 2:
+      bytes();
+      break;
+    default:
+      take(scratch, 4);
   }
 }
 

@@ -12,15 +12,16 @@
 
 namespace decant::onnx {
 
-/// What one parse shares: where the file begins (for byte offsets in messages), and how many more objects (nodes,
-/// attributes, tensors, names) it may create. Two bytes of a file can become hundreds in memory; this bounds it.
+/// What one parse shares: where the file begins (for byte offsets in messages), and how many more objects
+/// (nodes, attributes, tensors, names) it may create. Two bytes of a file can become hundreds in memory; this
+/// bounds it.
 struct ParseContext {
   const std::byte* base = nullptr;
   int64_t objects_left = 4'000'000;
 };
 
-/// Walks the fields of one protobuf message in mapped memory. The first error sticks: every getter then returns an
-/// empty value and next() returns false, so that callers check status() once, at the end.
+/// Walks the fields of one protobuf message in mapped memory. The first error sticks: every getter then
+/// returns an empty value and next() returns false, so that callers check status() once, at the end.
 ///
 ///   WireReader r(context, bytes);
 ///   while (r.next()) {

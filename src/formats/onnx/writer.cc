@@ -25,7 +25,8 @@ constexpr uint64_t kMaxModelBytes = (uint64_t{1} << 31) - 1;
 constexpr uint64_t kBufferBytes = uint64_t{16} << 20;
 constexpr uint64_t kPage = 4096;
 
-/// Feeds the rows of a constant to `sink` in buffers of at most kBufferBytes; memory in place goes there unbuffered.
+/// Feeds the rows of a constant to `sink` in buffers of at most kBufferBytes; memory in place goes there
+/// unbuffered.
 template <typename Sink>
 Status stream_rows(const ir::Constant& constant, const Sink& sink) {
   if (constant.bytes() == 0) return ok_status();
@@ -35,7 +36,8 @@ Status stream_rows(const ir::Constant& constant, const Sink& sink) {
   }
   const auto rows = constant.rows();
   const uint64_t row_bytes = constant.bytes() / static_cast<uint64_t>(rows);
-  const auto step = static_cast<int64_t>(std::max<uint64_t>(1, kBufferBytes / std::max<uint64_t>(1, row_bytes)));
+  const auto step =
+      static_cast<int64_t>(std::max<uint64_t>(1, kBufferBytes / std::max<uint64_t>(1, row_bytes)));
   std::vector<std::byte> buffer;
   for (int64_t row = 0; row < rows; row += step) {
     const int64_t end = std::min(rows, row + step);
@@ -90,14 +92,16 @@ class ModelWriter {
 
   std::string taken_name(const std::string& hint) {
     std::string name = hint.empty() ? "value" : hint;
-    for (int i = 1; !taken_.insert(name).second; ++i) name = fmt::format("{}_{}", hint.empty() ? "value" : hint, i);
+    for (int i = 1; !taken_.insert(name).second; ++i)
+      name = fmt::format("{}_{}", hint.empty() ? "value" : hint, i);
     return name;
   }
 
   /// Runtimes refuse two nodes with one name; the first keeps it.
   std::string unique_node_name(const std::string& hint) {
     std::string name = hint;
-    for (int& i = node_names_[hint]; !taken_nodes_.insert(name).second;) name = fmt::format("{}_{}", hint, ++i);
+    for (int& i = node_names_[hint]; !taken_nodes_.insert(name).second;)
+      name = fmt::format("{}_{}", hint, ++i);
     return name;
   }
 
@@ -117,8 +121,8 @@ class ModelWriter {
     for (const ir::Value* v : graph.outputs()) use(v);
   }
 
-  /// Graph outputs keep their names. One that is a constant, an input, or was listed before is passed through an
-  /// Identity, since a name may be produced only once.
+  /// Graph outputs keep their names. One that is a constant, an input, or was listed before is passed through
+  /// an Identity, since a name may be produced only once.
   void plan_outputs() {
     std::unordered_set<const ir::Value*> listed;
     for (const ir::Value* v : graph_.outputs()) {
@@ -150,8 +154,10 @@ class ModelWriter {
       uint64_t total = 0;
       for (const ir::Value* v : constants_) total += v->constant->bytes();
       if (total > kMaxModelBytes) {
-        return invalid_argument(fmt::format("{} bytes of weights do not fit a model file (2 GiB); write them to an "
-                                            "external data file", total));
+        return invalid_argument(
+            fmt::format("{} bytes of weights do not fit a model file (2 GiB); write them to an "
+                        "external data file",
+                        total));
       }
       return ok_status();
     }
@@ -180,8 +186,8 @@ class ModelWriter {
     pbf_writer tensor(type, 1);
     tensor.add_int32(1, static_cast<int32_t>(ir::onnx_code(v.dtype)));
     if (!v.shape) return;
-    // Added as finished messages: a nested writer drops empty ones, and an empty shape is a scalar, an empty dim an
-    // unknown size.
+    // Added as finished messages: a nested writer drops empty ones, and an empty shape is a scalar, an empty
+    // dim an unknown size.
     std::string shape;
     for (const ir::Dim& dim : *v.shape) {
       std::string text;
@@ -190,7 +196,8 @@ class ModelWriter {
         d.add_int64(1, *number);
       } else {
         const auto symbols = dim.symbols();
-        if (std::none_of(symbols.begin(), symbols.end(), [](const std::string& s) { return s.starts_with('?'); })) {
+        if (std::none_of(symbols.begin(), symbols.end(),
+                         [](const std::string& s) { return s.starts_with('?'); })) {
           d.add_string(2, dim.to_string());
         }
       }
@@ -205,7 +212,8 @@ class ModelWriter {
     if (v.dtype != DType::kUndefined) write_type(info, v);
   }
 
-  Status write_tensor(pbf_writer& t, const ir::Constant& constant, const std::string& name, bool may_be_external) const {
+  Status write_tensor(pbf_writer& t, const ir::Constant& constant, const std::string& name,
+                      bool may_be_external) const {
     t.add_packed_int64(1, constant.dims().begin(), constant.dims().end());
     t.add_int32(2, static_cast<int32_t>(ir::onnx_code(constant.dtype())));
     if (!name.empty()) t.add_string(8, name);
@@ -274,8 +282,8 @@ class ModelWriter {
   Status write_node(pbf_writer& graph, const ir::Node& node) {
     if (node.domain().empty()) {
       if (const int needed = needed_opset(node); needed > options_.opset) {
-        return unsupported(fmt::format("{} needs opset {}, the model is written for {}", node.describe(), needed,
-                                       options_.opset));
+        return unsupported(fmt::format("{} needs opset {}, the model is written for {}", node.describe(),
+                                       needed, options_.opset));
       }
     } else {
       domains_.emplace(node.domain(), 1);
@@ -286,7 +294,8 @@ class ModelWriter {
     for (size_t i = 0; i < inputs; ++i) {
       const ir::Value* v = node.input(i);
       if (v && name_of(v).empty()) {
-        return internal_error(fmt::format("{}: input '{}' belongs to no part of the graph", node.describe(), v->name));
+        return internal_error(
+            fmt::format("{}: input '{}' belongs to no part of the graph", node.describe(), v->name));
       }
       n.add_string(1, v ? name_of(v) : std::string());
     }
@@ -342,11 +351,13 @@ class ModelWriter {
       }
     }
     for (const ir::Value* v : graph.inputs()) {
-      if (is_main && v->dtype == DType::kUndefined) return invalid_argument("input '" + v->name + "' has no type");
+      if (is_main && v->dtype == DType::kUndefined)
+        return invalid_argument("input '" + v->name + "' has no type");
       write_info(g, 11, *v, name_of(v));
     }
     for (const auto& [v, name] : outputs) {
-      if (is_main && v->dtype == DType::kUndefined) return invalid_argument("output '" + v->name + "' has no type");
+      if (is_main && v->dtype == DType::kUndefined)
+        return invalid_argument("output '" + v->name + "' has no type");
       write_info(g, 12, *v, name);
     }
     if (is_main) {
@@ -382,8 +393,8 @@ class ModelWriter {
 
 Status check_data_name(const std::string& name) {
   if (name.empty()) return ok_status();
-  if (name == "." || name == ".." || name.find('/') != std::string::npos || name.find('\\') != std::string::npos ||
-      name.find('\0') != std::string::npos) {
+  if (name == "." || name == ".." || name.find('/') != std::string::npos ||
+      name.find('\\') != std::string::npos || name.find('\0') != std::string::npos) {
     return invalid_argument("the external data name must be a plain file name, is '" + name + "'");
   }
   return ok_status();
@@ -400,7 +411,8 @@ Status write(const ir::Graph& graph, const std::string& path, const WriteOptions
     const size_t slash = path.rfind('/');
     const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
     const std::string data_path = folder + options.external_data_name;
-    if (data_path == path) return invalid_argument("the external data has the name of the model, '" + path + "'");
+    if (data_path == path)
+      return invalid_argument("the external data has the name of the model, '" + path + "'");
     DECANT_ASSIGN(FileWriter data, FileWriter::create(data_path));
     for (const auto& item : writer.external()) {
       // Offsets were planned with these alignments.

@@ -66,7 +66,8 @@ TEST_F(OnnxWriter, RoundTripIsEqual) {
 TEST_F(OnnxWriter, KeepsScalarsAndUnknownDims) {
   ir::Graph graph;
   ir::Value* scalar = graph.add_input("scalar", DType::kFloat32, ir::Shape{});
-  ir::Value* x = graph.add_input("x", DType::kFloat32, ir::Shape{ir::Dim(4), graph.fresh_symbol("x"), ir::Dim(3)});
+  ir::Value* x =
+      graph.add_input("x", DType::kFloat32, ir::Shape{ir::Dim(4), graph.fresh_symbol("x"), ir::Dim(3)});
   graph.add_input("any", DType::kInt64, std::nullopt);
   graph.add_output(graph.add_node("Add", {x, scalar}, 1, "sum")->output(0));
   ASSERT_TRUE(ir::infer_types(graph).ok());
@@ -101,7 +102,8 @@ TEST_F(OnnxWriter, InfoAndErrors) {
 
 /// Builds one operator, and compares the reference result before and after lowering.
 template <typename Build>
-void check_lowering(const Build& build, const std::vector<ir::Tensor>& inputs, int opset, double tolerance = 1e-5) {
+void check_lowering(const Build& build, const std::vector<ir::Tensor>& inputs, int opset,
+                    double tolerance = 1e-5) {
   ir::Graph plain, lowered;
   build(plain);
   build(lowered);
@@ -116,34 +118,42 @@ void check_lowering(const Build& build, const std::vector<ir::Tensor>& inputs, i
   ASSERT_TRUE(b.ok()) << b.status().to_string();
   ASSERT_EQ((*a)[0].dims(), (*b)[0].dims());
   EXPECT_EQ(plain.outputs()[0]->name, lowered.outputs()[0]->name);
-  for (int64_t i = 0; i < (*a)[0].elements(); ++i) ASSERT_NEAR((*a)[0].double_at(i), (*b)[0].double_at(i), tolerance) << i;
+  for (int64_t i = 0; i < (*a)[0].elements(); ++i)
+    ASSERT_NEAR((*a)[0].double_at(i), (*b)[0].double_at(i), tolerance) << i;
 }
 
 ir::Shape shape_of(const ir::Tensor& t) { return ir::Shape(t.dims().begin(), t.dims().end()); }
 
 TEST(OnnxLowering, RmsNormalization) {
   const ir::Tensor x = floats({2, 3, 8}, -1, 0.2f)->tensor();
-  check_lowering([&](ir::Graph& g) {
-    ir::Value* in = g.add_input("x", DType::kFloat32, shape_of(x));
-    ir::Node* n = g.add_node("RMSNormalization", {in, g.add_constant("w", floats({8}, 1, 0.1f))}, 1, "norm");
-    n->attributes["epsilon"] = 1e-5f;
-    g.add_output(n->output(0));
-  }, {x}, 18);
+  check_lowering(
+      [&](ir::Graph& g) {
+        ir::Value* in = g.add_input("x", DType::kFloat32, shape_of(x));
+        ir::Node* n =
+            g.add_node("RMSNormalization", {in, g.add_constant("w", floats({8}, 1, 0.1f))}, 1, "norm");
+        n->attributes["epsilon"] = 1e-5f;
+        g.add_output(n->output(0));
+      },
+      {x}, 18);
 }
 
 TEST(OnnxLowering, RotaryEmbedding) {
   const ir::Tensor x = floats({2, 2, 3, 8}, -1, 0.2f)->tensor();
   for (const int64_t interleaved : {0, 1}) {
     for (const int64_t partial : {0, 4}) {
-      check_lowering([&](ir::Graph& g) {
-        ir::Value* in = g.add_input("x", DType::kFloat32, shape_of(x));
-        const int64_t half = partial ? 2 : 4;
-        ir::Node* n = g.add_node("RotaryEmbedding", {in, g.add_constant("cos", floats({2, 3, half}, -1, 0.09f)),
-                                                     g.add_constant("sin", floats({2, 3, half}, 1, -0.08f))}, 1, "rope");
-        n->attributes["interleaved"] = interleaved;
-        n->attributes["rotary_embedding_dim"] = partial;
-        g.add_output(n->output(0));
-      }, {x}, 18);
+      check_lowering(
+          [&](ir::Graph& g) {
+            ir::Value* in = g.add_input("x", DType::kFloat32, shape_of(x));
+            const int64_t half = partial ? 2 : 4;
+            ir::Node* n = g.add_node("RotaryEmbedding",
+                                     {in, g.add_constant("cos", floats({2, 3, half}, -1, 0.09f)),
+                                      g.add_constant("sin", floats({2, 3, half}, 1, -0.08f))},
+                                     1, "rope");
+            n->attributes["interleaved"] = interleaved;
+            n->attributes["rotary_embedding_dim"] = partial;
+            g.add_output(n->output(0));
+          },
+          {x}, 18);
     }
   }
 }
@@ -151,33 +161,41 @@ TEST(OnnxLowering, RotaryEmbedding) {
 TEST(OnnxLowering, AttentionWithGroupsAndMasks) {
   const ir::Tensor q = floats({2, 4, 3, 8}, -1, 0.2f)->tensor(), k = floats({2, 2, 5, 8}, 1, -0.1f)->tensor();
   for (const bool causal : {false, true}) {
-    check_lowering([&](ir::Graph& g) {
-      ir::Value* in = g.add_input("q", DType::kFloat32, shape_of(q));
-      ir::Value* keys = g.add_input("k", DType::kFloat32, shape_of(k));
-      std::vector<ir::Value*> inputs = {in, keys, keys};
-      if (!causal) inputs.push_back(g.add_constant("mask", floats({2, 1, 3, 5}, -1, 0.3f)));
-      ir::Node* n = g.add_node("Attention", inputs, 1, "attn");
-      n->attributes["is_causal"] = static_cast<int64_t>(causal);
-      g.add_output(n->output(0));
-    }, {q, k}, 18);
+    check_lowering(
+        [&](ir::Graph& g) {
+          ir::Value* in = g.add_input("q", DType::kFloat32, shape_of(q));
+          ir::Value* keys = g.add_input("k", DType::kFloat32, shape_of(k));
+          std::vector<ir::Value*> inputs = {in, keys, keys};
+          if (!causal) inputs.push_back(g.add_constant("mask", floats({2, 1, 3, 5}, -1, 0.3f)));
+          ir::Node* n = g.add_node("Attention", inputs, 1, "attn");
+          n->attributes["is_causal"] = static_cast<int64_t>(causal);
+          g.add_output(n->output(0));
+        },
+        {q, k}, 18);
   }
 }
 
 TEST(OnnxLowering, TensorScatterAndActivations) {
-  const ir::Tensor past = floats({2, 2, 6, 4}, 0, 1)->tensor(), update = floats({2, 2, 2, 4}, -1, -1)->tensor();
-  check_lowering([&](ir::Graph& g) {
-    ir::Value* p = g.add_input("past", DType::kFloat32, shape_of(past));
-    ir::Value* u = g.add_input("update", DType::kFloat32, shape_of(update));
-    const std::vector<int64_t> at = {3, 1};
-    ir::Value* w = g.add_constant("at", ir::Constant::from_tensor(ir::Tensor::vector(at)));
-    ir::Node* n = g.add_node("TensorScatter", {p, u, w}, 1, "scatter");
-    n->attributes["axis"] = int64_t{2};
-    g.add_output(n->output(0));
-  }, {past, update}, 18);
+  const ir::Tensor past = floats({2, 2, 6, 4}, 0, 1)->tensor(),
+                   update = floats({2, 2, 2, 4}, -1, -1)->tensor();
+  check_lowering(
+      [&](ir::Graph& g) {
+        ir::Value* p = g.add_input("past", DType::kFloat32, shape_of(past));
+        ir::Value* u = g.add_input("update", DType::kFloat32, shape_of(update));
+        const std::vector<int64_t> at = {3, 1};
+        ir::Value* w = g.add_constant("at", ir::Constant::from_tensor(ir::Tensor::vector(at)));
+        ir::Node* n = g.add_node("TensorScatter", {p, u, w}, 1, "scatter");
+        n->attributes["axis"] = int64_t{2};
+        g.add_output(n->output(0));
+      },
+      {past, update}, 18);
   for (const char* op : {"Swish", "Gelu"}) {
-    check_lowering([&](ir::Graph& g) {
-      g.add_output(g.add_node(op, {g.add_input("x", DType::kFloat32, shape_of(update))}, 1, "act")->output(0));
-    }, {update}, 18);
+    check_lowering(
+        [&](ir::Graph& g) {
+          g.add_output(
+              g.add_node(op, {g.add_input("x", DType::kFloat32, shape_of(update))}, 1, "act")->output(0));
+        },
+        {update}, 18);
   }
 }
 

@@ -7,7 +7,8 @@ namespace {
 
 // Rows of A up to which B is streamed in place; packing it would cost more.
 constexpr int64_t kStreamRows = 8;
-// Of k in a packed panel of B: 32 columns of it take half of a 48 KB first cache level, a tile of A a quarter.
+// Of k in a packed panel of B: 32 columns of it take half of a 48 KB first cache level, a tile of A a
+// quarter.
 constexpr int64_t kDepth = 192;
 // Of k that packed rows of A are fetched ahead: 1 KB.
 constexpr int64_t kAheadSteps = 16;

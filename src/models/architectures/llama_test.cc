@@ -62,7 +62,9 @@ TEST(Llama, NamesMissingUnusedAndMisshapenTensors) {
   EXPECT_EQ(graph.status().code(), StatusCode::kInvalidModel);
   const std::string& message = graph.status().message();
   EXPECT_THAT(message, HasSubstr("missing from the checkpoint:\n  lm_head.weight [12,8]"));
-  EXPECT_THAT(message, HasSubstr("model.layers.1.mlp.up_proj.weight: is float32[9,8], the config asks for float32[10,8]"));
+  EXPECT_THAT(
+      message,
+      HasSubstr("model.layers.1.mlp.up_proj.weight: is float32[9,8], the config asks for float32[10,8]"));
   EXPECT_THAT(message, HasSubstr("does not use:\n  model.layers.2.mlp.up_proj.weight"));
   EXPECT_THAT(message, ::testing::Not(HasSubstr("inv_freq")));
 }
@@ -78,8 +80,10 @@ TEST(Architectures, UnknownModelTypeListsTheKnownOnes) {
 
 TEST(Architectures, ImpossibleSizesAreRefused) {
   const auto weights = testing::tiny_weights();
-  for (const auto& [key, value] : std::map<std::string, double>{
-           {"num_hidden_layers", -1}, {"hidden_size", 0}, {"num_key_value_heads", 3}, {"num_attention_heads", 100}}) {
+  for (const auto& [key, value] : std::map<std::string, double>{{"num_hidden_layers", -1},
+                                                                {"hidden_size", 0},
+                                                                {"num_key_value_heads", 3},
+                                                                {"num_attention_heads", 100}}) {
     auto config = testing::tiny_config("llama");
     config.numbers[key] = value;
     const auto graph = capture(config, weights, {});

@@ -9,8 +9,8 @@
 namespace decant::models {
 namespace {
 
-/// Mistral (arXiv:2310.06825): the Llama decoder with a sliding window over the attended positions, `sliding_window`
-/// (null: none), and no biases.
+/// Mistral (arXiv:2310.06825): the Llama decoder with a sliding window over the attended positions,
+/// `sliding_window` (null: none), and no biases.
 Result<std::unique_ptr<ir::Graph>> capture_mistral(const ConfigView& config, WeightReader& weights,
                                                    const CaptureOptions& options) {
   DECANT_ASSIGN(const DecoderConfig c, DecoderConfig::read(config));

@@ -11,10 +11,12 @@ using kernels::AttentionStrides;
 
 bool is_cache_dtype(DType t) { return t == DType::kFloat32 || t == DType::kFloat16 || t == DType::kBFloat16; }
 
-AttentionStrides dense_strides(const Arg& x) { return {x.dims[1] * x.dims[2] * x.dims[3], x.dims[2] * x.dims[3], x.dims[3]}; }
+AttentionStrides dense_strides(const Arg& x) {
+  return {x.dims[1] * x.dims[2] * x.dims[3], x.dims[2] * x.dims[3], x.dims[3]};
+}
 
-/// ONNX Attention-24 on 4-D operands without past inputs: k and v are the whole buffers; nonpad_kv_seqlen (input 6)
-/// says how much of them is valid.
+/// ONNX Attention-24 on 4-D operands without past inputs: k and v are the whole buffers; nonpad_kv_seqlen
+/// (input 6) says how much of them is valid.
 class Attention final : public Kernel {
  public:
   explicit Attention(const Node& node)
@@ -33,11 +35,13 @@ class Attention final : public Kernel {
     const Arg* valid = call.inputs.size() > 6 && call.inputs[6] ? &call.inputs[6] : nullptr;
     const int64_t buffer = call.inputs[1].dims[2];
     if (valid) {
-      if (valid->elements != args.batch) return invalid_argument("nonpad_kv_seqlen has not one entry for each batch row");
+      if (valid->elements != args.batch)
+        return invalid_argument("nonpad_kv_seqlen has not one entry for each batch row");
       for (int64_t b = 0; b < args.batch; ++b) {
         const int64_t n = valid->as<const int64_t>()[b];
         if (n < 0 || n > buffer) {
-          return out_of_range("the cache holds " + std::to_string(buffer) + " positions, " + std::to_string(n) + " are needed; raise --max-cache-len");
+          return out_of_range("the cache holds " + std::to_string(buffer) + " positions, " +
+                              std::to_string(n) + " are needed; raise --max-cache-len");
         }
       }
       args.kv_lengths = valid->as<const int64_t>();
@@ -46,7 +50,8 @@ class Attention final : public Kernel {
     if (causal_ && args.batch == 1 && valid) offset = args.kv_lengths[0] - args.q_len;
     if (causal_ && args.batch > 1 && valid) {
       for (int64_t b = 1; b < args.batch; ++b) {
-        if (args.kv_lengths[b] != args.kv_lengths[0]) return unsupported("causal attention over rows of unequal lengths");
+        if (args.kv_lengths[b] != args.kv_lengths[0])
+          return unsupported("causal attention over rows of unequal lengths");
       }
       offset = args.kv_lengths[0] - args.q_len;
     }
@@ -58,8 +63,8 @@ class Attention final : public Kernel {
  private:
   static Status check(std::span<const Arg> in) {
     const Arg &q = in[0], &k = in[1], &v = in[2];
-    if (k.dims[0] != q.dims[0] || v.dims[0] != q.dims[0] || k.dims[1] != v.dims[1] || k.dims[2] != v.dims[2] ||
-        k.dims[3] != q.dims[3] || k.dims[1] == 0 || q.dims[1] % k.dims[1] != 0) {
+    if (k.dims[0] != q.dims[0] || v.dims[0] != q.dims[0] || k.dims[1] != v.dims[1] ||
+        k.dims[2] != v.dims[2] || k.dims[3] != q.dims[3] || k.dims[1] == 0 || q.dims[1] % k.dims[1] != 0) {
       return invalid_argument("query, key and value shapes do not fit each other");
     }
     if (in.size() <= 3 || !in[3]) return ok_status();
@@ -68,7 +73,8 @@ class Attention final : public Kernel {
     if (mask.rank > 4) return invalid_argument("the mask has more than 4 dims");
     for (int i = 0; i < mask.rank; ++i) {
       const int64_t dim = mask.dims[mask.rank - 1 - i];
-      if (dim != 1 && (i == 0 ? dim > full[0] : dim != full[i])) return invalid_argument("the mask does not broadcast to [batch, heads, queries, keys]");
+      if (dim != 1 && (i == 0 ? dim > full[0] : dim != full[i]))
+        return invalid_argument("the mask does not broadcast to [batch, heads, queries, keys]");
     }
     return ok_status();
   }
@@ -101,7 +107,8 @@ class Attention final : public Kernel {
       a.mask = mask.data;
       a.mask_dtype = mask.dtype;
       int64_t stride = 1;
-      int64_t* strides[4] = {&a.mask_key_stride, &a.mask_query_stride, &a.mask_head_stride, &a.mask_batch_stride};
+      int64_t* strides[4] = {&a.mask_key_stride, &a.mask_query_stride, &a.mask_head_stride,
+                             &a.mask_batch_stride};
       for (int i = 0; i < 4; ++i) {
         const int axis = mask.rank - 1 - i;
         const int64_t dim = axis >= 0 ? mask.dims[axis] : 1;
@@ -131,9 +138,12 @@ std::unique_ptr<Kernel> make(const Node& node) {
   }
   if (q->dtype != DType::kFloat32 || !is_cache_dtype(k->dtype) || v->dtype != k->dtype) return nullptr;
   if (node.input(4) || node.input(5)) return nullptr;
-  if (mask && (!mask->shape || (mask->dtype != DType::kFloat32 && mask->dtype != DType::kBool))) return nullptr;
-  if (node.int_attribute("right_window_size", -1) >= 0 && node.int_attribute("is_causal", 0) == 0) return nullptr;
-  if (node.int_attribute("left_window_size", -1) >= 0 && node.int_attribute("is_causal", 0) == 0) return nullptr;
+  if (mask && (!mask->shape || (mask->dtype != DType::kFloat32 && mask->dtype != DType::kBool)))
+    return nullptr;
+  if (node.int_attribute("right_window_size", -1) >= 0 && node.int_attribute("is_causal", 0) == 0)
+    return nullptr;
+  if (node.int_attribute("left_window_size", -1) >= 0 && node.int_attribute("is_causal", 0) == 0)
+    return nullptr;
   for (size_t i = 1; i < node.outputs().size(); ++i) {
     if (node.output(i)) return nullptr;
   }

@@ -31,7 +31,9 @@ Status apply(const Call& call, F f) {
   return ok_status();
 }
 
-bool same_shape(const Arg& a, const Arg& b) { return a.rank == b.rank && std::equal(a.dims, a.dims + a.rank, b.dims); }
+bool same_shape(const Arg& a, const Arg& b) {
+  return a.rank == b.rank && std::equal(a.dims, a.dims + a.rank, b.dims);
+}
 
 /// The f32 forms with a vector kernel; the rest walks.
 template <BinaryOp op, typename F>
@@ -40,25 +42,32 @@ Status apply_f32(const Call& call, F f) {
   if (same_shape(a, b)) {
     kernels::binary(call.kernels, op, a.as<const float>(), b.as<const float>(), out.as<float>(), a.elements);
   } else if (b.elements == 1 && a.elements == out.elements) {
-    kernels::binary_scalar(call.kernels, op, a.as<const float>(), *b.as<const float>(), out.as<float>(), a.elements);
+    kernels::binary_scalar(call.kernels, op, a.as<const float>(), *b.as<const float>(), out.as<float>(),
+                           a.elements);
   } else if (a.elements == 1 && b.elements == out.elements) {
-    kernels::binary_scalar(call.kernels, op, b.as<const float>(), *a.as<const float>(), out.as<float>(), b.elements, true);
-  } else if (a.elements == out.elements && b.rank >= 1 && b.elements == b.dims[b.rank - 1] && b.elements == out.dims[out.rank - 1]) {
-    kernels::binary_row(call.kernels, op, a.as<const float>(), b.as<const float>(), out.as<float>(), out.elements / b.elements, b.elements);
+    kernels::binary_scalar(call.kernels, op, b.as<const float>(), *a.as<const float>(), out.as<float>(),
+                           b.elements, true);
+  } else if (a.elements == out.elements && b.rank >= 1 && b.elements == b.dims[b.rank - 1] &&
+             b.elements == out.dims[out.rank - 1]) {
+    kernels::binary_row(call.kernels, op, a.as<const float>(), b.as<const float>(), out.as<float>(),
+                        out.elements / b.elements, b.elements);
   } else {
     return apply<float, float>(call, f);
   }
   return ok_status();
 }
 
-bool two_shapes(const Node& node) { return node.inputs().size() == 2 && node.input(1) && node.input(0)->dtype == node.input(1)->dtype; }
+bool two_shapes(const Node& node) {
+  return node.inputs().size() == 2 && node.input(1) && node.input(0)->dtype == node.input(1)->dtype;
+}
 
 /// Integer arithmetic wraps, as ONNX Runtime's does.
 template <BinaryOp op, typename F, bool kIntegers>
 std::unique_ptr<Kernel> make_arithmetic(const Node& node) {
   if (!two_shapes(node)) return nullptr;
   switch (node.input(0)->dtype) {
-    case DType::kFloat32: return kernel_of([](const Call& call) { return apply_f32<op>(call, F()); });
+    case DType::kFloat32:
+      return kernel_of([](const Call& call) { return apply_f32<op>(call, F()); });
     case DType::kInt64:
       if constexpr (kIntegers) {
         return kernel_of([](const Call& call) {
@@ -72,28 +81,46 @@ std::unique_ptr<Kernel> make_arithmetic(const Node& node) {
         });
       }
       return nullptr;
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 
-struct MinOf { template <typename T> T operator()(T a, T b) const { return b < a ? b : a; } };
-struct MaxOf { template <typename T> T operator()(T a, T b) const { return a < b ? b : a; } };
+struct MinOf {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return b < a ? b : a;
+  }
+};
+struct MaxOf {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return a < b ? b : a;
+  }
+};
 
 template <typename F>
 std::unique_ptr<Kernel> make_compare(const Node& node) {
   if (!two_shapes(node)) return nullptr;
   switch (node.input(0)->dtype) {
-    case DType::kFloat32: return kernel_of([](const Call& call) { return apply<float, bool>(call, F()); });
-    case DType::kInt64: return kernel_of([](const Call& call) { return apply<int64_t, bool>(call, F()); });
-    case DType::kInt32: return kernel_of([](const Call& call) { return apply<int32_t, bool>(call, F()); });
-    case DType::kBool: return kernel_of([](const Call& call) { return apply<uint8_t, bool>(call, F()); });
-    default: return nullptr;
+    case DType::kFloat32:
+      return kernel_of([](const Call& call) { return apply<float, bool>(call, F()); });
+    case DType::kInt64:
+      return kernel_of([](const Call& call) { return apply<int64_t, bool>(call, F()); });
+    case DType::kInt32:
+      return kernel_of([](const Call& call) { return apply<int32_t, bool>(call, F()); });
+    case DType::kBool:
+      return kernel_of([](const Call& call) { return apply<uint8_t, bool>(call, F()); });
+    default:
+      return nullptr;
   }
 }
 
 template <typename F>
 std::unique_ptr<Kernel> make_logic(const Node& node) {
-  return kernel_of([](const Call& call) { return apply<uint8_t, bool>(call, [](uint8_t a, uint8_t b) { return F()(a != 0, b != 0); }); });
+  return kernel_of([](const Call& call) {
+    return apply<uint8_t, bool>(call, [](uint8_t a, uint8_t b) { return F()(a != 0, b != 0); });
+  });
 }
 
 std::unique_ptr<Kernel> make_not(const Node&) {

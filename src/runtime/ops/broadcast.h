@@ -9,8 +9,8 @@ namespace decant::runtime {
 
 inline constexpr int kMaxRank = 8;
 
-/// Walks an output's rows (all axes but the last) with the matching offsets of up to three broadcast operands.
-/// Axes of size one have stride zero.
+/// Walks an output's rows (all axes but the last) with the matching offsets of up to three broadcast
+/// operands. Axes of size one have stride zero.
 template <int N>
 struct BroadcastWalk {
   std::array<std::array<int64_t, kMaxRank>, N> strides{};

@@ -8,12 +8,17 @@ namespace {
 
 using ir::Node;
 
-/// Gather along any axis; rows of half-precision tables may be widened to f32 (the embedding of a half model).
+/// Gather along any axis; rows of half-precision tables may be widened to f32 (the embedding of a half
+/// model).
 std::unique_ptr<Kernel> make(const Node& node) {
   const ir::Value *data = node.input(0), *indices = node.input(1), *out = node.output(0);
-  if (!data->shape || data->shape->empty() || (indices->dtype != DType::kInt64 && indices->dtype != DType::kInt32)) return nullptr;
+  if (!data->shape || data->shape->empty() ||
+      (indices->dtype != DType::kInt64 && indices->dtype != DType::kInt32))
+    return nullptr;
   const bool widen = out->dtype != data->dtype;
-  if (widen && (out->dtype != DType::kFloat32 || (data->dtype != DType::kFloat16 && data->dtype != DType::kBFloat16))) return nullptr;
+  if (widen &&
+      (out->dtype != DType::kFloat32 || (data->dtype != DType::kFloat16 && data->dtype != DType::kBFloat16)))
+    return nullptr;
   int64_t axis = node.int_attribute("axis", 0);
   if (axis < 0) axis += static_cast<int64_t>(data->shape->size());
   return kernel_of([axis, widen](const Call& call) {
@@ -26,9 +31,12 @@ std::unique_ptr<Kernel> make(const Node& node) {
     for (int64_t o = 0; o < outer; ++o) {
       for (int64_t n = 0; n < i.elements; ++n) {
         int64_t index = i.dtype == DType::kInt64 ? i.as<const int64_t>()[n] : i.as<const int32_t>()[n];
-        if (index < -count || index >= count) return out_of_range("index " + std::to_string(index) + " is outside [0, " + std::to_string(count) + ")");
+        if (index < -count || index >= count)
+          return out_of_range("index " + std::to_string(index) + " is outside [0, " + std::to_string(count) +
+                              ")");
         if (index < 0) index += count;
-        const std::byte* from = x.as<const std::byte>() + static_cast<size_t>((o * count + index) * inner) * size;
+        const std::byte* from =
+            x.as<const std::byte>() + static_cast<size_t>((o * count + index) * inner) * size;
         const int64_t to = (o * i.elements + n) * inner;
         if (widen) {
           kernels::convert_to_f32(call.kernels, x.dtype, from, y.as<float>() + to, inner);

@@ -8,7 +8,9 @@ namespace {
 
 using ir::Node;
 
-bool is_weight_dtype(DType t) { return t == DType::kFloat32 || t == DType::kFloat16 || t == DType::kBFloat16; }
+bool is_weight_dtype(DType t) {
+  return t == DType::kFloat32 || t == DType::kFloat16 || t == DType::kBFloat16;
+}
 
 bool transposed_b(const Node& node) { return node.int_attribute("transB", 0) != 0; }
 
@@ -41,7 +43,8 @@ class WeightMatmul final : public Kernel {
       part.c = c.as<float>();
       part.ldc = part.n;
     }
-    kernels::matmul_group(call.kernels, m, k, a.as<const float>(), k, {parts.data(), transposed_.size()}, call.scratch);
+    kernels::matmul_group(call.kernels, m, k, a.as<const float>(), k, {parts.data(), transposed_.size()},
+                          call.scratch);
     return ok_status();
   }
 
@@ -73,7 +76,8 @@ class BatchedMatmul final : public Kernel {
       part.n = n;
       part.c = c.as<float>() + batch * m * n;
       part.ldc = n;
-      kernels::matmul(call.kernels, m, k, a.as<const float>() + matrix_index(a, c, batch) * m * k, k, part, call.scratch);
+      kernels::matmul(call.kernels, m, k, a.as<const float>() + matrix_index(a, c, batch) * m * k, k, part,
+                      call.scratch);
     }
     return ok_status();
   }
@@ -112,8 +116,9 @@ bool matmul_can_group(const Node& node) {
   const bool fused = node.op() == "FusedMatMul" && node.domain() == "com.microsoft";
   if (!node.is("MatMul") && !fused) return false;
   const ir::Value *a = node.input(0), *b = node.input(1);
-  return a && b && b->constant && a->dtype == DType::kFloat32 && is_weight_dtype(b->dtype) && b->constant->dims().size() == 2 &&
-         a->shape && !a->shape->empty() && node.int_attribute("transA", 0) == 0 && node.float_attribute("alpha", 1.0f) == 1.0f;
+  return a && b && b->constant && a->dtype == DType::kFloat32 && is_weight_dtype(b->dtype) &&
+         b->constant->dims().size() == 2 && a->shape && !a->shape->empty() &&
+         node.int_attribute("transA", 0) == 0 && node.float_attribute("alpha", 1.0f) == 1.0f;
 }
 
 std::unique_ptr<Kernel> make_matmul_group(const std::vector<const Node*>& nodes) {

@@ -7,11 +7,12 @@
 
 namespace decant::runtime {
 
-/// Whether a node is a product of f32 rows with a constant f32, f16 or bf16 matrix, which `make_matmul_group` can run
-/// in one region with others that share the left operand.
+/// Whether a node is a product of f32 rows with a constant f32, f16 or bf16 matrix, which `make_matmul_group`
+/// can run in one region with others that share the left operand.
 bool matmul_can_group(const ir::Node& node);
 
-/// Kernel of several such nodes with the same input 0. Operands: [A, B of each node]; outputs: C of each node.
+/// Kernel of several such nodes with the same input 0. Operands: [A, B of each node]; outputs: C of each
+/// node.
 std::unique_ptr<Kernel> make_matmul_group(const std::vector<const ir::Node*>& nodes);
 
 }  // namespace decant::runtime

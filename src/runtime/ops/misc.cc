@@ -22,19 +22,22 @@ std::unique_ptr<Kernel> make_cast(const Node& node) {
   if (from == to) {
     return kernel_of([](const Call& call) {
       const Arg& x = call.inputs[0];
-      if (x.elements) std::memcpy(call.outputs[0].data, x.data, static_cast<size_t>(x.elements) * size_of(x.dtype));
+      if (x.elements)
+        std::memcpy(call.outputs[0].data, x.data, static_cast<size_t>(x.elements) * size_of(x.dtype));
       return ok_status();
     });
   }
   if (is_half(from) && to == DType::kFloat32) {
     return kernel_of([from](const Call& call) {
-      kernels::convert_to_f32(call.kernels, from, call.inputs[0].data, call.outputs[0].as<float>(), call.inputs[0].elements);
+      kernels::convert_to_f32(call.kernels, from, call.inputs[0].data, call.outputs[0].as<float>(),
+                              call.inputs[0].elements);
       return ok_status();
     });
   }
   if (from == DType::kFloat32 && is_half(to)) {
     return kernel_of([to](const Call& call) {
-      kernels::convert_from_f32(call.kernels, to, call.inputs[0].as<const float>(), call.outputs[0].data, call.inputs[0].elements);
+      kernels::convert_from_f32(call.kernels, to, call.inputs[0].as<const float>(), call.outputs[0].data,
+                                call.inputs[0].elements);
       return ok_status();
     });
   }
@@ -54,7 +57,8 @@ Status select(const Call& call) {
   const Arg &c = call.inputs[0], &a = call.inputs[1], &b = call.inputs[2], &out = call.outputs[0];
   if (!broadcasts<3>(out, {&c, &a, &b})) return invalid_argument("the operands do not broadcast");
   const BroadcastWalk<3> walk(out, {&c, &a, &b});
-  const int64_t sc = walk.column_stride(0), sa = walk.column_stride(1), sb = walk.column_stride(2), n = walk.columns;
+  const int64_t sc = walk.column_stride(0), sa = walk.column_stride(1), sb = walk.column_stride(2),
+                n = walk.columns;
   walk.for_rows(0, walk.rows, [&](int64_t row, const std::array<int64_t, 3>& at) {
     const auto* k = c.as<const uint8_t>() + at[0];
     const T *x = a.as<const T>() + at[1], *y = b.as<const T>() + at[2];
@@ -66,11 +70,16 @@ Status select(const Call& call) {
 
 std::unique_ptr<Kernel> make_where(const Node& node) {
   switch (size_of(node.output(0)->dtype)) {
-    case 1: return kernel_of(&select<uint8_t>);
-    case 2: return kernel_of(&select<uint16_t>);
-    case 4: return kernel_of(&select<uint32_t>);
-    case 8: return kernel_of(&select<uint64_t>);
-    default: return nullptr;
+    case 1:
+      return kernel_of(&select<uint8_t>);
+    case 2:
+      return kernel_of(&select<uint16_t>);
+    case 4:
+      return kernel_of(&select<uint32_t>);
+    case 8:
+      return kernel_of(&select<uint64_t>);
+    default:
+      return nullptr;
   }
 }
 
@@ -78,7 +87,8 @@ std::unique_ptr<Kernel> make_range(const Node& node) {
   if (node.output(0)->dtype != DType::kInt64) return nullptr;
   return kernel_of([](const Call& call) {
     const auto start = *call.inputs[0].as<const uint64_t>(), delta = *call.inputs[2].as<const uint64_t>();
-    for (int64_t i = 0; i < call.outputs[0].elements; ++i) call.outputs[0].as<uint64_t>()[i] = start + static_cast<uint64_t>(i) * delta;
+    for (int64_t i = 0; i < call.outputs[0].elements; ++i)
+      call.outputs[0].as<uint64_t>()[i] = start + static_cast<uint64_t>(i) * delta;
     return ok_status();
   });
 }
@@ -91,7 +101,8 @@ std::unique_ptr<Kernel> make_softmax(const Node& node) {
   return kernel_of([](const Call& call) {
     const Arg& in = call.inputs[0];
     const int64_t cols = in.dims[in.rank - 1];
-    kernels::softmax(call.kernels, cols ? in.elements / cols : 0, cols, in.as<const float>(), cols, call.outputs[0].as<float>(), cols);
+    kernels::softmax(call.kernels, cols ? in.elements / cols : 0, cols, in.as<const float>(), cols,
+                     call.outputs[0].as<float>(), cols);
     return ok_status();
   });
 }

@@ -10,7 +10,8 @@ namespace {
 using ir::Node;
 
 /// Copies a strided view of `source` (strides in elements, may be 0 or negative) into dense `out`.
-void copy_strided(const Arg& out, const std::byte* source, const std::array<int64_t, kMaxRank>& strides, size_t size) {
+void copy_strided(const Arg& out, const std::byte* source, const std::array<int64_t, kMaxRank>& strides,
+                  size_t size) {
   if (out.elements == 0) return;
   int rank = out.rank;
   std::array<int64_t, kMaxRank> dims{};
@@ -18,7 +19,8 @@ void copy_strided(const Arg& out, const std::byte* source, const std::array<int6
   std::array<int64_t, kMaxRank> step = strides;
   // Trailing axes that are contiguous in the source are one block.
   int64_t block = 1;
-  while (rank > 0 && (dims[static_cast<size_t>(rank - 1)] == 1 || step[static_cast<size_t>(rank - 1)] == block)) {
+  while (rank > 0 &&
+         (dims[static_cast<size_t>(rank - 1)] == 1 || step[static_cast<size_t>(rank - 1)] == block)) {
     block *= dims[static_cast<size_t>(--rank)];
   }
   const size_t bytes = static_cast<size_t>(block) * size;
@@ -110,12 +112,14 @@ std::unique_ptr<Kernel> make_slice(const Node& node) {
       const int64_t count = out.dims[axis];
       if (count > 0) {
         const __int128 last = static_cast<__int128>(start) + static_cast<__int128>(count - 1) * step;
-        if (start < 0 || start >= dim || last < 0 || last >= dim) return internal_error("a slice leaves its input");
+        if (start < 0 || start >= dim || last < 0 || last >= dim)
+          return internal_error("a slice leaves its input");
         offset += start * strides[static_cast<size_t>(axis)];
         strides[static_cast<size_t>(axis)] *= count > 1 ? step : 1;
       }
     }
-    copy_strided(out, x.as<const std::byte>() + offset * static_cast<int64_t>(size_of(x.dtype)), strides, size_of(x.dtype));
+    copy_strided(out, x.as<const std::byte>() + offset * static_cast<int64_t>(size_of(x.dtype)), strides,
+                 size_of(x.dtype));
     return ok_status();
   });
 }
@@ -141,9 +145,11 @@ std::unique_ptr<Kernel> make_concat(const Node& node) {
       if (x.elements == 0) continue;
       if (x.rank != out.rank) return invalid_argument("the operands differ in rank");
       const size_t bytes = static_cast<size_t>(x.elements / outer) * size;
-      if (at + bytes > row || x.elements % outer != 0) return internal_error("the operands do not fit the output");
+      if (at + bytes > row || x.elements % outer != 0)
+        return internal_error("the operands do not fit the output");
       for (int64_t o = 0; o < outer; ++o) {
-        std::memcpy(out.as<std::byte>() + static_cast<size_t>(o) * row + at, x.as<std::byte>() + static_cast<size_t>(o) * bytes, bytes);
+        std::memcpy(out.as<std::byte>() + static_cast<size_t>(o) * row + at,
+                    x.as<std::byte>() + static_cast<size_t>(o) * bytes, bytes);
       }
       at += bytes;
     }
@@ -161,7 +167,10 @@ std::unique_ptr<Kernel> make_split(const Node& node) {
     for (const Arg& out : call.outputs) {
       if (!out) return internal_error("an output of Split is left out");
       if (at + out.dims[axis] > x.dims[axis]) return internal_error("the parts do not fit the input");
-      copy_strided(out, x.as<const std::byte>() + at * strides[static_cast<size_t>(axis)] * static_cast<int64_t>(size_of(x.dtype)), strides, size_of(x.dtype));
+      copy_strided(out,
+                   x.as<const std::byte>() +
+                       at * strides[static_cast<size_t>(axis)] * static_cast<int64_t>(size_of(x.dtype)),
+                   strides, size_of(x.dtype));
       at += out.dims[axis];
     }
     return ok_status();

@@ -23,7 +23,9 @@ std::unique_ptr<Kernel> make_rms(const Node& node) {
   return kernel_of([eps](const Call& call) {
     const Arg &x = call.inputs[0], &w = call.inputs[1], &y = call.outputs[0];
     const int64_t cols = x.dims[x.rank - 1];
-    if (w.elements != cols) return invalid_argument("the weight has " + std::to_string(w.elements) + " elements for rows of " + std::to_string(cols));
+    if (w.elements != cols)
+      return invalid_argument("the weight has " + std::to_string(w.elements) + " elements for rows of " +
+                              std::to_string(cols));
     kernels::RmsNormArgs args;
     args.rows = cols ? x.elements / cols : 0;
     args.cols = cols;
@@ -44,9 +46,11 @@ std::unique_ptr<Kernel> make_layer(const Node& node) {
     const Arg &x = call.inputs[0], &w = call.inputs[1], &y = call.outputs[0];
     const float* bias = call.inputs.size() > 2 && call.inputs[2] ? call.inputs[2].as<const float>() : nullptr;
     const int64_t cols = x.dims[x.rank - 1];
-    if (w.elements != cols) return invalid_argument("the weight has " + std::to_string(w.elements) + " elements for rows of " + std::to_string(cols));
-    kernels::layer_norm(call.kernels, cols ? x.elements / cols : 0, cols, x.as<const float>(), cols, w.as<const float>(), bias, eps,
-                        y.as<float>(), cols);
+    if (w.elements != cols)
+      return invalid_argument("the weight has " + std::to_string(w.elements) + " elements for rows of " +
+                              std::to_string(cols));
+    kernels::layer_norm(call.kernels, cols ? x.elements / cols : 0, cols, x.as<const float>(), cols,
+                        w.as<const float>(), bias, eps, y.as<float>(), cols);
     return ok_status();
   });
 }

@@ -5,12 +5,13 @@ namespace {
 
 using ir::Node;
 
-/// RotaryEmbedding-23 on 4-D x [batch, head, position, channel]; cos and sin [batch, position, rotary_dim / 2], or
-/// [positions, rotary_dim / 2] with position_ids.
+/// RotaryEmbedding-23 on 4-D x [batch, head, position, channel]; cos and sin [batch, position, rotary_dim /
+/// 2], or [positions, rotary_dim / 2] with position_ids.
 std::unique_ptr<Kernel> make(const Node& node) {
   const ir::Value *x = node.input(0), *cos = node.input(1), *sin = node.input(2), *ids = node.input(3);
   if (!x->shape || x->shape->size() != 4 || x->dtype != DType::kFloat32) return nullptr;
-  if (cos->dtype != DType::kFloat32 || sin->dtype != DType::kFloat32 || !cos->shape || !sin->shape) return nullptr;
+  if (cos->dtype != DType::kFloat32 || sin->dtype != DType::kFloat32 || !cos->shape || !sin->shape)
+    return nullptr;
   if (cos->shape->size() != (ids ? 2u : 3u) || (ids && ids->dtype != DType::kInt64)) return nullptr;
   const bool interleaved = node.int_attribute("interleaved", 0) != 0;
   const int64_t rotary_dim = node.int_attribute("rotary_embedding_dim", 0);
@@ -30,18 +31,23 @@ std::unique_ptr<Kernel> make(const Node& node) {
     args.cos = c.as<const float>();
     args.sin = s.as<const float>();
     args.table_row_stride = c.dims[c.rank - 1];
-    if (args.table_row_stride < args.rotary_dim / 2 || s.elements != c.elements) return invalid_argument("cos and sin do not fit the rotary dim");
+    if (args.table_row_stride < args.rotary_dim / 2 || s.elements != c.elements)
+      return invalid_argument("cos and sin do not fit the rotary dim");
     if (call.inputs.size() > 3 && call.inputs[3]) {
       const Arg& positions = call.inputs[3];
-      if (positions.rank != 2 || positions.elements != args.batch * args.seq) return invalid_argument("position_ids do not fit the input");
+      if (positions.rank != 2 || positions.elements != args.batch * args.seq)
+        return invalid_argument("position_ids do not fit the input");
       for (int64_t i = 0; i < positions.elements; ++i) {
         const int64_t p = positions.as<const int64_t>()[i];
-        if (p < 0 || p >= c.dims[0]) return out_of_range("position " + std::to_string(p) + " is outside the rotary table of " + std::to_string(c.dims[0]));
+        if (p < 0 || p >= c.dims[0])
+          return out_of_range("position " + std::to_string(p) + " is outside the rotary table of " +
+                              std::to_string(c.dims[0]));
       }
       args.positions = positions.as<const int64_t>();
       args.positions_batch_stride = args.seq;
     } else {
-      if (c.dims[1] != args.seq || (c.dims[0] != args.batch && c.dims[0] != 1)) return invalid_argument("cos and sin do not fit the input");
+      if (c.dims[1] != args.seq || (c.dims[0] != args.batch && c.dims[0] != 1))
+        return invalid_argument("cos and sin do not fit the input");
       args.table_batch_rows = c.dims[0] == 1 ? 0 : args.seq;
     }
     kernels::rotary(call.kernels, args);

@@ -10,27 +10,33 @@ template <UnaryOp op>
 std::unique_ptr<Kernel> make(const Node& node) {
   if (node.input(0)->dtype != DType::kFloat32) return nullptr;
   return kernel_of([](const Call& call) {
-    kernels::unary(call.kernels, op, call.inputs[0].as<const float>(), call.outputs[0].as<float>(), call.inputs[0].elements);
+    kernels::unary(call.kernels, op, call.inputs[0].as<const float>(), call.outputs[0].as<float>(),
+                   call.inputs[0].elements);
     return ok_status();
   });
 }
 
-std::unique_ptr<Kernel> make_swish(const Node& node) { return node.float_attribute("alpha", 1.0f) == 1.0f ? make<UnaryOp::kSilu>(node) : nullptr; }
+std::unique_ptr<Kernel> make_swish(const Node& node) {
+  return node.float_attribute("alpha", 1.0f) == 1.0f ? make<UnaryOp::kSilu>(node) : nullptr;
+}
 
 std::unique_ptr<Kernel> make_gelu(const Node& node) {
-  return node.string_attribute("approximate", "none") == "tanh" ? make<UnaryOp::kGeluTanh>(node) : make<UnaryOp::kGeluErf>(node);
+  return node.string_attribute("approximate", "none") == "tanh" ? make<UnaryOp::kGeluTanh>(node)
+                                                                : make<UnaryOp::kGeluErf>(node);
 }
 
 /// act(gate) * up, with act = x·sigmoid(x).
 std::unique_ptr<Kernel> make_swiglu(const Node& node) {
   const ir::Value *gate = node.input(0), *up = node.input(1);
-  if (gate->dtype != DType::kFloat32 || up->dtype != DType::kFloat32 || node.float_attribute("alpha", 1.0f) != 1.0f) return nullptr;
+  if (gate->dtype != DType::kFloat32 || up->dtype != DType::kFloat32 ||
+      node.float_attribute("alpha", 1.0f) != 1.0f)
+    return nullptr;
   if (!gate->shape || !up->shape || *gate->shape != *up->shape || gate->shape->empty()) return nullptr;
   return kernel_of([](const Call& call) {
     const Arg &g = call.inputs[0], &u = call.inputs[1], &y = call.outputs[0];
     const int64_t cols = g.dims[g.rank - 1];
-    kernels::gated(call.kernels, UnaryOp::kSilu, cols ? g.elements / cols : 0, cols, g.as<const float>(), cols, u.as<const float>(), cols,
-                   y.as<float>(), cols);
+    kernels::gated(call.kernels, UnaryOp::kSilu, cols ? g.elements / cols : 0, cols, g.as<const float>(),
+                   cols, u.as<const float>(), cols, y.as<float>(), cols);
     return ok_status();
   });
 }

@@ -5,8 +5,9 @@
 
 namespace decant::text {
 
-/// xoshiro256** 1.0 (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2018), its state filled
-/// from the seed by SplitMix64. Integer arithmetic only, so a seed gives the same numbers on every machine.
+/// xoshiro256** 1.0 (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2018), its state
+/// filled from the seed by SplitMix64. Integer arithmetic only, so a seed gives the same numbers on every
+/// machine.
 class Random {
  public:
   explicit Random(uint64_t seed) {

@@ -36,7 +36,11 @@ Result<Sampler> Sampler::create(const SamplingOptions& options, size_t vocabular
 }
 
 Sampler::Sampler(const SamplingOptions& options, size_t vocabulary)
-    : options_(options), random_(options.seed), scores_(vocabulary), sorted_(vocabulary), order_(vocabulary),
+    : options_(options),
+      random_(options.seed),
+      scores_(vocabulary),
+      sorted_(vocabulary),
+      order_(vocabulary),
       is_seen_(vocabulary, 0) {
   seen_.reserve(vocabulary);
 }
@@ -112,7 +116,8 @@ Result<int32_t> Sampler::next(std::span<const float> logits) {
 }
 
 void Sampler::keep_top_k() {
-  const auto k = static_cast<size_t>(std::min<uint64_t>(static_cast<uint64_t>(options_.top_k), scores_.size()));
+  const auto k =
+      static_cast<size_t>(std::min<uint64_t>(static_cast<uint64_t>(options_.top_k), scores_.size()));
   std::copy(scores_.begin(), scores_.end(), sorted_.begin());
   const auto kth = sorted_.begin() + static_cast<ptrdiff_t>(k - 1);
   std::nth_element(sorted_.begin(), kth, sorted_.end(), std::greater<>());

@@ -12,10 +12,13 @@ namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-Sampler make(const SamplingOptions& options, size_t vocabulary) { return *Sampler::create(options, vocabulary); }
+Sampler make(const SamplingOptions& options, size_t vocabulary) {
+  return *Sampler::create(options, vocabulary);
+}
 
 // Share of each id over many draws from the same logits.
-std::map<int32_t, double> shares(const SamplingOptions& options, std::span<const float> logits, int draws = 20000) {
+std::map<int32_t, double> shares(const SamplingOptions& options, std::span<const float> logits,
+                                 int draws = 20000) {
   Sampler s = make(options, logits.size());
   std::map<int32_t, double> out;
   for (int i = 0; i < draws; ++i) out[*s.next(logits)] += 1.0 / draws;

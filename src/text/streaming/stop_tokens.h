@@ -8,10 +8,11 @@
 
 namespace decant::text {
 
-/// The token ids that end a generation: the union of what every source names, because each of them is wrong alone in
-/// some model. Sources, all optional: eos_token_id of generation_config.json (an integer or a list), eos_token_id of
-/// config.json, the tokenizer's eos_token, a GGUF file's tokenizer.ggml.eos_token_id and .eot_token_id. A caller's own
-/// list (`replace`) takes the place of them all. Negative ids stand for "none" and are left out.
+/// The token ids that end a generation: the union of what every source names, because each of them is wrong
+/// alone in some model. Sources, all optional: eos_token_id of generation_config.json (an integer or a list),
+/// eos_token_id of config.json, the tokenizer's eos_token, a GGUF file's tokenizer.ggml.eos_token_id and
+/// .eot_token_id. A caller's own list (`replace`) takes the place of them all. Negative ids stand for "none"
+/// and are left out.
 class StopTokens {
  public:
   struct Entry {

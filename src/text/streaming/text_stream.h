@@ -10,12 +10,13 @@
 
 namespace decant::text {
 
-/// Passes generated text on as it comes, up to the first stop string. Held back is exactly what could still become
-/// one: the longest end of the text so far that begins some stop string. Among stop strings in the text the one that
-/// begins first counts, and of those that begin together the longest that ends with the same piece.
+/// Passes generated text on as it comes, up to the first stop string. Held back is exactly what could still
+/// become one: the longest end of the text so far that begins some stop string. Among stop strings in the
+/// text the one that begins first counts, and of those that begin together the longest that ends with the
+/// same piece.
 ///
-/// Given pieces that are valid UTF-8, every piece that comes out is too, and their sum is the whole text before the
-/// stop string. Not for several threads.
+/// Given pieces that are valid UTF-8, every piece that comes out is too, and their sum is the whole text
+/// before the stop string. Not for several threads.
 ///
 ///   TextStream stream = *TextStream::create({"\nUser:"});
 ///   while (!stream.stopped()) print(stream.push(decoder.next()));

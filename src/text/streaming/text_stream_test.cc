@@ -66,7 +66,8 @@ TEST(TextStream, KeepsItsInvariantsOnRandomTexts) {
       const std::string text = text_of(3);
       whole += text;
       const std::string out = s.push(text);
-      ASSERT_TRUE(out.empty() || (static_cast<unsigned char>(out[0]) & 0xC0) != 0x80) << "cut inside a character";
+      ASSERT_TRUE(out.empty() || (static_cast<unsigned char>(out[0]) & 0xC0) != 0x80)
+          << "cut inside a character";
       shown += out;
       if (!s.stopped()) {
         ASSERT_EQ(shown.size() + s.held_bytes(), whole.size());

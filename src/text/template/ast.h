@@ -30,16 +30,31 @@ enum class ExprKind : uint8_t {
   kBinary,
   kAnd,
   kOr,
-  kCompare,      ///< items[0] ops[0] items[1] ops[1] items[2] ...
-  kConcat,       ///< items joined by ~
-  kConditional,  ///< items[0] if items[1] else items[2]; items[2] is null where left out
+  kCompare,          ///< items[0] ops[0] items[1] ops[1] items[2] ...
+  kConcat,           ///< items joined by ~
+  kConditional,      ///< items[0] if items[1] else items[2]; items[2] is null where left out
   kNamespaceTarget,  ///< symbol.name on the left of a set
 };
 
 enum class Op : uint8_t {
-  kAdd, kSub, kMul, kDiv, kFloorDiv, kMod, kPow,
-  kEq, kNe, kLt, kLe, kGt, kGe, kIn, kNotIn,
-  kNeg, kPos, kNot,
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kFloorDiv,
+  kMod,
+  kPow,
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,
+  kIn,
+  kNotIn,
+  kNeg,
+  kPos,
+  kNot,
 };
 
 struct Expr;
@@ -67,10 +82,10 @@ struct Expr {
 
 enum class StmtKind : uint8_t {
   kText,
-  kOutput,  ///< exprs[0] is printed
-  kFor,     ///< target, exprs[0] iterable, condition; body, else_body
-  kIf,      ///< arms[i] = (test, body); else_body
-  kSet,     ///< target = exprs[0]
+  kOutput,       ///< exprs[0] is printed
+  kFor,          ///< target, exprs[0] iterable, condition; body, else_body
+  kIf,           ///< arms[i] = (test, body); else_body
+  kSet,          ///< target = exprs[0]
   kSetBlock,     ///< target = body, through exprs[0] when there is a filter
   kMacro,        ///< name, symbol, parameters, body
   kCallBlock,    ///< exprs[0] is a call; parameters and body make the caller

@@ -15,7 +15,9 @@ class Function : public Callable {
   Function(std::string_view name, std::function<Result<Value>(Interpreter&, CallArgs)> body)
       : name_(name), body_(std::move(body)) {}
   std::string_view name() const override { return name_; }
-  Result<Value> call(Interpreter& interpreter, CallArgs args) override { return body_(interpreter, std::move(args)); }
+  Result<Value> call(Interpreter& interpreter, CallArgs args) override {
+    return body_(interpreter, std::move(args));
+  }
 
  private:
   std::string name_;
@@ -32,8 +34,13 @@ bool CallArgs::take(std::string_view name, Value& out) {
   return true;
 }
 
-Parameters::Parameters(std::string_view function, std::initializer_list<std::string_view> names, size_t required)
-    : function_(function), names_(names), required_(required), values_(names.size()), set_(names.size(), false) {}
+Parameters::Parameters(std::string_view function, std::initializer_list<std::string_view> names,
+                       size_t required)
+    : function_(function),
+      names_(names),
+      required_(required),
+      values_(names.size()),
+      set_(names.size(), false) {}
 
 Status Parameters::bind(CallArgs args) {
   if (args.positional.size() > names_.size()) {
@@ -50,13 +57,15 @@ Status Parameters::bind(CallArgs args) {
       return type_error(fmt::format("{}() got an unexpected keyword argument '{}'", function_, name));
     }
     const auto i = static_cast<size_t>(it - names_.begin());
-    if (set_[i]) return type_error(fmt::format("{}() got multiple values for argument '{}'", function_, name));
+    if (set_[i])
+      return type_error(fmt::format("{}() got multiple values for argument '{}'", function_, name));
     values_[i] = std::move(value);
     set_[i] = true;
   }
   for (size_t i = 0; i < required_; ++i) {
     if (!set_[i]) {
-      return type_error(fmt::format("{}() missing 1 required positional argument: '{}'", function_, names_[i]));
+      return type_error(
+          fmt::format("{}() missing 1 required positional argument: '{}'", function_, names_[i]));
     }
   }
   return ok_status();
@@ -72,7 +81,8 @@ Result<std::string_view> Parameters::text(size_t i, std::string_view otherwise) 
   if (!set_[i]) return otherwise;
   if (values_[i].is_string()) return values_[i].as_string();
   if (values_[i].is_undefined()) return raise(values_[i].undefined_kind(), values_[i].undefined_message());
-  return type_error(fmt::format("{}() argument {} must be str, not {}", function_, i + 1, values_[i].type_name()));
+  return type_error(
+      fmt::format("{}() argument {} must be str, not {}", function_, i + 1, values_[i].type_name()));
 }
 
 Value make_function(std::string_view name, std::function<Result<Value>(Interpreter&, CallArgs)> body) {

@@ -27,7 +27,8 @@ Result<ChatTemplate> ChatTemplate::parse(std::string source, std::string origin,
   Position at;
   auto program = parse_template(source, at);
   if (!program.ok()) return report(program.status(), origin, at, error);
-  return ChatTemplate(std::move(source), std::move(origin), std::make_shared<const Program>(std::move(*program)));
+  return ChatTemplate(std::move(source), std::move(origin),
+                      std::make_shared<const Program>(std::move(*program)));
 }
 
 Result<Rendered> ChatTemplate::render(const Value& variables, const RenderOptions& options,

@@ -8,9 +8,11 @@
 namespace decant::text {
 namespace {
 
-constexpr std::string_view kDays[] = {"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"};
-constexpr std::string_view kMonths[] = {"January", "February", "March",     "April",   "May",      "June",
-                                        "July",    "August",   "September", "October", "November", "December"};
+constexpr std::string_view kDays[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
+                                      "Thursday", "Friday", "Saturday"};
+constexpr std::string_view kMonths[] = {"January",   "February", "March",    "April",
+                                        "May",       "June",     "July",     "August",
+                                        "September", "October",  "November", "December"};
 
 bool is_leap(int year) { return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0; }
 
@@ -49,48 +51,86 @@ std::string one_code(const CivilTime& t, char code, char flag) {
   const int hour12 = t.hour % 12 == 0 ? 12 : t.hour % 12;
   const int weekday = day_of_week(t);
   switch (code) {
-    case 'Y': return std::to_string(t.year);
-    case 'C': return number(t.year / 100, 2);
-    case 'y': return number(t.year % 100, 2);
-    case 'm': return number(t.month, 2);
-    case 'd': return number(t.day, 2);
-    case 'e': return number(t.day, 2, '_');
-    case 'H': return number(t.hour, 2);
-    case 'I': return number(hour12, 2);
-    case 'k': return number(t.hour, 2, '_');
-    case 'l': return number(hour12, 2, '_');
-    case 'M': return number(t.minute, 2);
-    case 'S': return number(t.second, 2);
-    case 'f': return "000000";
-    case 'j': return number(day_of_year(t) + 1, 3);
-    case 'p': return t.hour < 12 ? "AM" : "PM";
-    case 'P': return t.hour < 12 ? "am" : "pm";
-    case 'A': return std::string(kDays[weekday]);
-    case 'a': return std::string(kDays[weekday].substr(0, 3));
-    case 'B': return std::string(kMonths[(t.month - 1) % 12]);
+    case 'Y':
+      return std::to_string(t.year);
+    case 'C':
+      return number(t.year / 100, 2);
+    case 'y':
+      return number(t.year % 100, 2);
+    case 'm':
+      return number(t.month, 2);
+    case 'd':
+      return number(t.day, 2);
+    case 'e':
+      return number(t.day, 2, '_');
+    case 'H':
+      return number(t.hour, 2);
+    case 'I':
+      return number(hour12, 2);
+    case 'k':
+      return number(t.hour, 2, '_');
+    case 'l':
+      return number(hour12, 2, '_');
+    case 'M':
+      return number(t.minute, 2);
+    case 'S':
+      return number(t.second, 2);
+    case 'f':
+      return "000000";
+    case 'j':
+      return number(day_of_year(t) + 1, 3);
+    case 'p':
+      return t.hour < 12 ? "AM" : "PM";
+    case 'P':
+      return t.hour < 12 ? "am" : "pm";
+    case 'A':
+      return std::string(kDays[weekday]);
+    case 'a':
+      return std::string(kDays[weekday].substr(0, 3));
+    case 'B':
+      return std::string(kMonths[(t.month - 1) % 12]);
     case 'b':
-    case 'h': return std::string(kMonths[(t.month - 1) % 12].substr(0, 3));
-    case 'u': return std::to_string(weekday == 0 ? 7 : weekday);
-    case 'w': return std::to_string(weekday);
-    case 'U': return number((day_of_year(t) + 7 - weekday) / 7, 2);
-    case 'W': return number((day_of_year(t) + 7 - (weekday + 6) % 7) / 7, 2);
-    case 'V': return number(iso_week(t).second, 2);
-    case 'G': return std::to_string(iso_week(t).first);
-    case 'g': return number(iso_week(t).first % 100, 2);
-    case 'F': return format_time(t, "%Y-%m-%d");
+    case 'h':
+      return std::string(kMonths[(t.month - 1) % 12].substr(0, 3));
+    case 'u':
+      return std::to_string(weekday == 0 ? 7 : weekday);
+    case 'w':
+      return std::to_string(weekday);
+    case 'U':
+      return number((day_of_year(t) + 7 - weekday) / 7, 2);
+    case 'W':
+      return number((day_of_year(t) + 7 - (weekday + 6) % 7) / 7, 2);
+    case 'V':
+      return number(iso_week(t).second, 2);
+    case 'G':
+      return std::to_string(iso_week(t).first);
+    case 'g':
+      return number(iso_week(t).first % 100, 2);
+    case 'F':
+      return format_time(t, "%Y-%m-%d");
     case 'T':
-    case 'X': return format_time(t, "%H:%M:%S");
-    case 'R': return format_time(t, "%H:%M");
+    case 'X':
+      return format_time(t, "%H:%M:%S");
+    case 'R':
+      return format_time(t, "%H:%M");
     case 'D':
-    case 'x': return format_time(t, "%m/%d/%y");
-    case 'r': return format_time(t, "%I:%M:%S %p");
-    case 'c': return format_time(t, "%a %b %e %H:%M:%S %Y");
-    case 'n': return "\n";
-    case 't': return "\t";
-    case '%': return "%";
+    case 'x':
+      return format_time(t, "%m/%d/%y");
+    case 'r':
+      return format_time(t, "%I:%M:%S %p");
+    case 'c':
+      return format_time(t, "%a %b %e %H:%M:%S %Y");
+    case 'n':
+      return "\n";
+    case 't':
+      return "\t";
+    case '%':
+      return "%";
     case 'z':
-    case 'Z': return "";
-    default: return flag == '\0' ? fmt::format("%{}", code) : fmt::format("%{}{}", flag, code);
+    case 'Z':
+      return "";
+    default:
+      return flag == '\0' ? fmt::format("%{}", code) : fmt::format("%{}{}", flag, code);
   }
 }
 
@@ -109,7 +149,8 @@ Result<CivilTime> parse_civil_time(std::string_view text) {
   int* const fields[] = {&t.year, &t.month, &t.day, &t.hour, &t.minute, &t.second};
   bool ok = text.size() == kShape.size() || text.size() == 10;
   for (size_t i = 0; ok && i < text.size(); ++i) {
-    ok = kShape[i] == 'd' ? text[i] >= '0' && text[i] <= '9' : text[i] == kShape[i] || (kShape[i] == 'T' && text[i] == ' ');
+    ok = kShape[i] == 'd' ? text[i] >= '0' && text[i] <= '9'
+                          : text[i] == kShape[i] || (kShape[i] == 'T' && text[i] == ' ');
   }
   for (size_t i = 0, at = 0; ok && at < text.size(); ++i) {
     const size_t n = i == 0 ? 4 : 2;
@@ -131,7 +172,8 @@ std::string format_time(const CivilTime& t, std::string_view format) {
       continue;
     }
     char flag = '\0';
-    if (i + 2 < format.size() && std::string_view("-_0^").find(format[i + 1]) != std::string_view::npos) flag = format[++i];
+    if (i + 2 < format.size() && std::string_view("-_0^").find(format[i + 1]) != std::string_view::npos)
+      flag = format[++i];
     std::string piece = one_code(t, format[++i], flag);
     if (flag == '^') {
       for (char& c : piece) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;

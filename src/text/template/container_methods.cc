@@ -60,14 +60,14 @@ Result<Value> double_is_integer(Interpreter&, const Value& self, CallArgs) {
 }
 
 constexpr MethodEntry kDictMethods[] = {
-    {"get", dict_get},     {"items", dict_items},   {"keys", dict_side<true>},  {"values", dict_side<false>},
-    {"copy", copy},        {"clear", nullptr},      {"pop", nullptr},           {"popitem", nullptr},
-    {"update", nullptr},   {"setdefault", nullptr},
+    {"get", dict_get},   {"items", dict_items},   {"keys", dict_side<true>}, {"values", dict_side<false>},
+    {"copy", copy},      {"clear", nullptr},      {"pop", nullptr},          {"popitem", nullptr},
+    {"update", nullptr}, {"setdefault", nullptr},
 };
 constexpr MethodEntry kListMethods[] = {
-    {"index", list_index}, {"count", list_count}, {"copy", copy},        {"append", nullptr}, {"clear", nullptr},
-    {"pop", nullptr},      {"reverse", nullptr},  {"insert", nullptr},   {"sort", nullptr},   {"extend", nullptr},
-    {"remove", nullptr},
+    {"index", list_index}, {"count", list_count}, {"copy", copy},       {"append", nullptr},
+    {"clear", nullptr},    {"pop", nullptr},      {"reverse", nullptr}, {"insert", nullptr},
+    {"sort", nullptr},     {"extend", nullptr},   {"remove", nullptr},
 };
 constexpr MethodEntry kTupleMethods[] = {{"index", list_index}, {"count", list_count}};
 constexpr MethodEntry kDoubleMethods[] = {{"is_integer", double_is_integer}};

@@ -53,14 +53,16 @@ Result<Value> tag_blocks(const Value& content, std::string& final_text) {
     *block = replaced(*block, "text", tagged(*text));
     return Value::list(std::move(blocks));
   }
-  return value_error("continue_final_message is set but we could not find any text to continue in the final message!");
+  return value_error(
+      "continue_final_message is set but we could not find any text to continue in the final message!");
 }
 
 Result<Value> tag_final_message(const Value& message, const std::string& field, std::string_view source,
                                 std::string& final_text) {
   const Value* found = message.find(field);
   if (found == nullptr || found->is_none()) {
-    return value_error("continue_final_message is set but the final message has no \"" + field + "\" to continue!");
+    return value_error("continue_final_message is set but the final message has no \"" + field +
+                       "\" to continue!");
   }
   const Value content = *found;
   std::vector<std::string_view> fields = {field};
@@ -71,7 +73,9 @@ Result<Value> tag_final_message(const Value& message, const std::string& field, 
       if (v != nullptr && equal(*v, content)) fields.push_back(name);
     }
   }
-  const auto read_by_template = [&](std::string_view name) { return source.find(name) != std::string_view::npos; };
+  const auto read_by_template = [&](std::string_view name) {
+    return source.find(name) != std::string_view::npos;
+  };
   if (std::none_of(fields.begin(), fields.end(), read_by_template)) {
     return value_error("continue_final_message is set to \"" + field +
                        "\" but this is not an accepted field in the chat_template");
@@ -116,9 +120,11 @@ Result<PreparedChat> prepare_chat(const Value& variables, std::string_view templ
   if (chat.continues && prompt != nullptr && truthy(*prompt)) {
     return value_error("continue_final_message and add_generation_prompt are not compatible");
   }
-  if (const Value* documents = variables.find("documents"); documents != nullptr && documents->is_sequence()) {
+  if (const Value* documents = variables.find("documents");
+      documents != nullptr && documents->is_sequence()) {
     for (const Value& document : documents->items()) {
-      if (!document.is_dict()) return type_error("Documents should be a list of dicts with 'title' and 'text' keys!");
+      if (!document.is_dict())
+        return type_error("Documents should be a list of dicts with 'title' and 'text' keys!");
     }
   }
   Entries entries;
@@ -126,7 +132,8 @@ Result<PreparedChat> prepare_chat(const Value& variables, std::string_view templ
   put(entries, "documents", Value::none());
   put(entries, "add_generation_prompt", Value::boolean(false));
   for (const auto& [key, value] : variables.entries()) {
-    if (key.is_string() && (key.as_string() == "continue_final_message" || key.as_string() == "messages")) continue;
+    if (key.is_string() && (key.as_string() == "continue_final_message" || key.as_string() == "messages"))
+      continue;
     entries.emplace_back(key, value);
   }
   if (const Value* messages = variables.find("messages")) {
@@ -144,8 +151,9 @@ Status cut_after_final_message(const PreparedChat& chat, std::string& text) {
   const std::string_view wanted = strip(chat.final_text, StripSide::kBoth);
   const size_t at = text.rfind(tag);
   if (at == std::string::npos || text.find(wanted) == std::string::npos) {
-    return value_error("continue_final_message is set but the final message does not appear in the chat after applying "
-                       "the chat template!");
+    return value_error(
+        "continue_final_message is set but the final message does not appear in the chat after applying "
+        "the chat template!");
   }
   const bool spacing_kept = std::string_view(text).substr(at).starts_with(kTag);
   text.resize(at);

@@ -19,16 +19,31 @@ class Dumper {
   Status dump(const Value& v) {
     if (out_.size() > limit_) return limit_error(fmt::format("JSON of more than {} bytes", limit_));
     switch (v.kind()) {
-      case ValueKind::kNone: out_ += "null"; return ok_status();
-      case ValueKind::kBool: out_ += v.as_bool() ? "true" : "false"; return ok_status();
-      case ValueKind::kInt: out_ += std::to_string(v.as_int()); return ok_status();
-      case ValueKind::kBigInt: out_ += v.big_digits(); return ok_status();
-      case ValueKind::kDouble: out_ += number(v.as_double()); return ok_status();
-      case ValueKind::kString: string(v.as_string()); return ok_status();
+      case ValueKind::kNone:
+        out_ += "null";
+        return ok_status();
+      case ValueKind::kBool:
+        out_ += v.as_bool() ? "true" : "false";
+        return ok_status();
+      case ValueKind::kInt:
+        out_ += std::to_string(v.as_int());
+        return ok_status();
+      case ValueKind::kBigInt:
+        out_ += v.big_digits();
+        return ok_status();
+      case ValueKind::kDouble:
+        out_ += number(v.as_double());
+        return ok_status();
+      case ValueKind::kString:
+        string(v.as_string());
+        return ok_status();
       case ValueKind::kList:
-      case ValueKind::kTuple: return list(v);
-      case ValueKind::kDict: return dict(v);
-      default: return type_error(fmt::format("Object of type {} is not JSON serializable", v.type_name()));
+      case ValueKind::kTuple:
+        return list(v);
+      case ValueKind::kDict:
+        return dict(v);
+      default:
+        return type_error(fmt::format("Object of type {} is not JSON serializable", v.type_name()));
     }
   }
   std::string take() { return std::move(out_); }
@@ -97,12 +112,18 @@ class Dumper {
 
   static Result<std::string> key_text(const Value& key) {
     switch (key.kind()) {
-      case ValueKind::kString: return std::string(key.as_string());
-      case ValueKind::kBool: return std::string(key.as_bool() ? "true" : "false");
-      case ValueKind::kNone: return std::string("null");
-      case ValueKind::kInt: return std::to_string(key.as_int());
-      case ValueKind::kBigInt: return std::string(key.big_digits());
-      case ValueKind::kDouble: return number(key.as_double());
+      case ValueKind::kString:
+        return std::string(key.as_string());
+      case ValueKind::kBool:
+        return std::string(key.as_bool() ? "true" : "false");
+      case ValueKind::kNone:
+        return std::string("null");
+      case ValueKind::kInt:
+        return std::to_string(key.as_int());
+      case ValueKind::kBigInt:
+        return std::string(key.big_digits());
+      case ValueKind::kDouble:
+        return number(key.as_double());
       default:
         return type_error(fmt::format("keys must be str, int, float, bool or None, not {}", key.type_name()));
     }

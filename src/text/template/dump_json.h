@@ -17,7 +17,8 @@ struct JsonStyle {
   std::string key_separator = ": ";
 };
 
-/// Python's json.dumps: no HTML escaping, floats as repr, NaN and Infinity by name. TypeError for what JSON has not.
+/// Python's json.dumps: no HTML escaping, floats as repr, NaN and Infinity by name. TypeError for what JSON
+/// has not.
 Result<std::string> dump_json(const Value& v, const JsonStyle& style, size_t limit);
 
 /// The style that json.dumps(indent=..., separators=...) means; none for an argument left out.

@@ -15,8 +15,9 @@ struct Position {
 };
 
 /// What went wrong in a template, for callers that report the parts separately.
-/// `kind` is the class name the reference implementation would raise: "TemplateSyntaxError", "UndefinedError",
-/// "TypeError", "TemplateError" (raise_exception), "SecurityError", "LimitError" (one of RenderLimits), ...
+/// `kind` is the class name the reference implementation would raise: "TemplateSyntaxError",
+/// "UndefinedError", "TypeError", "TemplateError" (raise_exception), "SecurityError", "LimitError" (one of
+/// RenderLimits), ...
 struct TemplateError {
   std::string kind;
   std::string message;

@@ -32,35 +32,48 @@ Result<Value> Interpreter::eval(const Expr& e, Scope* scope) {
 
 Result<Value> Interpreter::eval_kind(const Expr& e, Scope* scope) {
   switch (e.kind) {
-    case ExprKind::kConst: return e.constant;
+    case ExprKind::kConst:
+      return e.constant;
     case ExprKind::kName:
-    case ExprKind::kNamespaceTarget: return eval_name(e, scope);
+    case ExprKind::kNamespaceTarget:
+      return eval_name(e, scope);
     case ExprKind::kList:
-    case ExprKind::kTuple: return eval_items(e, scope);
-    case ExprKind::kDict: return eval_dict(e, scope);
+    case ExprKind::kTuple:
+      return eval_items(e, scope);
+    case ExprKind::kDict:
+      return eval_dict(e, scope);
     case ExprKind::kAttribute: {
       DECANT_ASSIGN(const Value object, eval(*e.items[0], scope));
       return get_attribute(*this, object, e.name);
     }
-    case ExprKind::kSubscript: return eval_subscript(e, scope);
-    case ExprKind::kSlice: return type_error("a slice stands alone");
-    case ExprKind::kCall: return eval_call(e, scope);
-    case ExprKind::kFilter: return eval_filter(e, scope, nullptr);
-    case ExprKind::kTest: return eval_test(e, scope);
+    case ExprKind::kSubscript:
+      return eval_subscript(e, scope);
+    case ExprKind::kSlice:
+      return type_error("a slice stands alone");
+    case ExprKind::kCall:
+      return eval_call(e, scope);
+    case ExprKind::kFilter:
+      return eval_filter(e, scope, nullptr);
+    case ExprKind::kTest:
+      return eval_test(e, scope);
     case ExprKind::kUnary: {
       DECANT_ASSIGN(const Value v, eval(*e.items[0], scope));
       return unary(e.op, v);
     }
-    case ExprKind::kBinary: return eval_binary(e, scope);
+    case ExprKind::kBinary:
+      return eval_binary(e, scope);
     case ExprKind::kAnd:
     case ExprKind::kOr: {
       DECANT_ASSIGN(Value left, eval(*e.items[0], scope));
       if (truthy(left) == (e.kind == ExprKind::kOr)) return left;
       return eval(*e.items[1], scope);
     }
-    case ExprKind::kCompare: return eval_compare(e, scope);
-    case ExprKind::kConcat: return eval_concat(e, scope);
-    case ExprKind::kConditional: return eval_conditional(e, scope);
+    case ExprKind::kCompare:
+      return eval_compare(e, scope);
+    case ExprKind::kConcat:
+      return eval_concat(e, scope);
+    case ExprKind::kConditional:
+      return eval_conditional(e, scope);
   }
   return internal_error("InternalError: unknown expression");
 }

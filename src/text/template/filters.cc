@@ -20,8 +20,8 @@ Result<Value> follow_path(Interpreter& interpreter, const Value& v, const Value&
   if (!path.is_string()) return get_item(interpreter, v, path);
   Value current = v;
   for (std::string_view part : split_text(path.as_string(), ".", -1)) {
-    const bool number =
-        !part.empty() && part.size() < 18 && std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+    const bool number = !part.empty() && part.size() < 18 &&
+                        std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
     const Value key = number ? Value::big_integer(part) : Value::string(std::string(part));
     DECANT_ASSIGN(current, get_item(interpreter, current, key));
   }

@@ -14,8 +14,8 @@ namespace decant::text {
 using FilterFunction = Result<Value> (*)(Interpreter&, const Value& input, CallArgs args);
 using FilterEntry = std::pair<std::string_view, FilterFunction>;
 
-/// Null when there is no such filter. Jinja's filters that only make web pages (urlize, xmlattr, filesizeformat,
-/// pprint, random, wordwrap) are not among them.
+/// Null when there is no such filter. Jinja's filters that only make web pages (urlize, xmlattr,
+/// filesizeformat, pprint, random, wordwrap) are not among them.
 const FilterFunction* find_filter(std::string_view name);
 
 /// The tables find_filter looks through, one a file.

@@ -43,8 +43,8 @@ std::optional<double> parse_real(std::string_view text) {
   return d;
 }
 
-// Python's int(text, base): base 0 reads the base from a prefix, bases 2, 8 and 16 allow theirs, digits may have '_'
-// between them.
+// Python's int(text, base): base 0 reads the base from a prefix, bases 2, 8 and 16 allow theirs, digits may
+// have '_' between them.
 std::optional<Value> parse_integer(std::string_view input, int base) {
   input = strip(input, StripSide::kBoth);
   const bool negative = input.starts_with('-');
@@ -57,7 +57,8 @@ std::optional<Value> parse_integer(std::string_view input, int base) {
     }
   }
   if (base == 0) base = 10;
-  if (input.empty() || input.front() == '_' || input.back() == '_' || input.find("__") != std::string_view::npos) {
+  if (input.empty() || input.front() == '_' || input.back() == '_' ||
+      input.find("__") != std::string_view::npos) {
     return std::nullopt;
   }
   std::string text = negative ? "-" : "";
@@ -106,7 +107,8 @@ Result<Value> to_float(Interpreter&, const Value& input, CallArgs args) {
 
 Result<Value> absolute(Interpreter&, const Value& input, CallArgs) {
   if (input.is(ValueKind::kDouble)) return Value::real(std::abs(input.as_double()));
-  if (input.is_integral()) return input.as_int() < 0 ? unary(Op::kNeg, input) : Value::integer(input.as_int());
+  if (input.is_integral())
+    return input.as_int() < 0 ? unary(Op::kNeg, input) : Value::integer(input.as_int());
   if (input.is_undefined()) return raise(input.undefined_kind(), input.undefined_message());
   return type_error(fmt::format("bad operand type for abs(): '{}'", input.type_name()));
 }
@@ -146,14 +148,8 @@ Result<Value> attribute(Interpreter& in, const Value& input, CallArgs args) {
 }
 
 constexpr FilterEntry kFilters[] = {
-    {"abs", absolute},
-    {"attr", attribute},
-    {"d", default_value},
-    {"default", default_value},
-    {"float", to_float},
-    {"int", to_int},
-    {"round", round},
-    {"tojson", to_json},
+    {"abs", absolute},   {"attr", attribute}, {"d", default_value}, {"default", default_value},
+    {"float", to_float}, {"int", to_int},     {"round", round},     {"tojson", to_json},
 };
 
 }  // namespace

@@ -8,8 +8,8 @@
 namespace decant::text {
 namespace {
 
-// Applies `step` to each item; what comes out so far, and an error behind it, make an iterator. Python's generators
-// raise when they are read, not when they are made.
+// Applies `step` to each item; what comes out so far, and an error behind it, make an iterator. Python's
+// generators raise when they are read, not when they are made.
 template <typename Step>
 Result<Value> generate(Interpreter& in, const Value& input, Step step) {
   std::vector<Value> out;

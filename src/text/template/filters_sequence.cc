@@ -13,7 +13,8 @@
 namespace decant::text {
 namespace {
 
-// What sort, min, unique ... compare: an attribute when one is named, texts without their case unless it counts.
+// What sort, min, unique ... compare: an attribute when one is named, texts without their case unless it
+// counts.
 struct KeyMaker {
   Interpreter& in;
   Value attribute;
@@ -68,7 +69,8 @@ Result<Value> items_of(Interpreter& in, std::vector<Keyed> keyed_items) {
 Result<Value> sort(Interpreter& in, const Value& input, CallArgs args) {
   Parameters p("sort", {"reverse", "case_sensitive", "attribute"});
   DECANT_RETURN_IF_ERROR(p.bind(std::move(args)));
-  const bool by_several = p.has(2) && p[2].is_string() && p[2].as_string().find(',') != std::string_view::npos;
+  const bool by_several =
+      p.has(2) && p[2].is_string() && p[2].as_string().find(',') != std::string_view::npos;
   if (by_several) {
     // Sorting by the last key first and keeping the order of equal ones amounts to sorting by all of them.
     auto paths = split_text(p[2].as_string(), ",", -1);
@@ -95,7 +97,8 @@ Result<Value> dict_sort(Interpreter& in, const Value& input, CallArgs args) {
     return raise("FilterArgumentError", "You can only sort by either \"key\" or \"value\"");
   }
   if (input.is_undefined()) return raise(input.undefined_kind(), input.undefined_message());
-  if (!input.is_dict()) return undefined_error(fmt::format("'{} object' has no attribute 'items'", input.type_name()));
+  if (!input.is_dict())
+    return undefined_error(fmt::format("'{} object' has no attribute 'items'", input.type_name()));
   const KeyMaker key{in, Value::none(), p.flag(0, false)};
   std::vector<Keyed> items;
   for (const auto& [name, value] : input.entries()) {
@@ -115,7 +118,8 @@ Result<Value> extreme(Interpreter& in, const Value& input, CallArgs args) {
   if (items.empty()) return Value::undefined("No aggregated item, sequence was empty.");
   size_t best = 0;
   for (size_t i = 1; i < items.size(); ++i) {
-    DECANT_ASSIGN(const bool better, kMax ? less(items[best].key, items[i].key) : less(items[i].key, items[best].key));
+    DECANT_ASSIGN(const bool better,
+                  kMax ? less(items[best].key, items[i].key) : less(items[i].key, items[best].key));
     if (better) best = i;
   }
   return items[best].item;
@@ -218,7 +222,8 @@ Result<Value> list(Interpreter& in, const Value& input, CallArgs) {
 Result<Value> items(Interpreter&, const Value& input, CallArgs) {
   std::vector<Value> pairs;
   if (input.is_undefined()) return Value::iterator("generator", {});
-  if (!input.is_dict()) return Value::iterator("generator", {}, type_error("Can only get item pairs from a mapping."));
+  if (!input.is_dict())
+    return Value::iterator("generator", {}, type_error("Can only get item pairs from a mapping."));
   for (const auto& [key, value] : input.entries()) pairs.push_back(Value::tuple({key, value}));
   return Value::iterator("generator", std::move(pairs));
 }
@@ -268,7 +273,8 @@ Result<Value> slice(Interpreter& in, const Value& input, CallArgs args) {
   Parameters p("slice", {"slices", "fill_with"}, 1);
   DECANT_RETURN_IF_ERROR(p.bind(std::move(args)));
   DECANT_ASSIGN(const int64_t count, p.integer(0, 1));
-  if (count < 1 || count > in.options().limits.range_items) return value_error("slice needs a positive number");
+  if (count < 1 || count > in.options().limits.range_items)
+    return value_error("slice needs a positive number");
   DECANT_ASSIGN(const auto items, iterate(input));
   const auto n = static_cast<size_t>(count);
   const size_t longer = items.size() % n;
@@ -285,10 +291,10 @@ Result<Value> slice(Interpreter& in, const Value& input, CallArgs args) {
 }
 
 constexpr FilterEntry kFilters[] = {
-    {"batch", batch},     {"count", length},        {"dictsort", dict_sort},  {"first", first},
-    {"groupby", group_by}, {"items", items},         {"join", join},           {"last", last},
-    {"length", length},   {"list", list},           {"max", extreme<true>},   {"min", extreme<false>},
-    {"reverse", reverse}, {"slice", slice},         {"sort", sort},           {"sum", sum},
+    {"batch", batch},      {"count", length}, {"dictsort", dict_sort}, {"first", first},
+    {"groupby", group_by}, {"items", items},  {"join", join},          {"last", last},
+    {"length", length},    {"list", list},    {"max", extreme<true>},  {"min", extreme<false>},
+    {"reverse", reverse},  {"slice", slice},  {"sort", sort},          {"sum", sum},
     {"unique", unique},
 };
 

@@ -127,7 +127,8 @@ Result<Value> truncate(Interpreter& in, const Value& input, CallArgs args) {
   const Value leeway_value = p.get(3, Value::none());
   const int64_t leeway = leeway_value.is_integral() ? leeway_value.as_int() : 5;
   const auto end_length = static_cast<int64_t>(count_code_points(end));
-  if (length < end_length) return raise("AssertionError", fmt::format("expected length >= {}, got {}", end_length, length));
+  if (length < end_length)
+    return raise("AssertionError", fmt::format("expected length >= {}, got {}", end_length, length));
   if (leeway < 0) return raise("AssertionError", fmt::format("expected leeway >= 0, got {}", leeway));
   if (static_cast<int64_t>(text.code_points()) <= length + std::min<int64_t>(leeway, 1 << 24)) return text;
   std::string_view kept = text.as_string();
@@ -155,7 +156,8 @@ Result<Value> url_encode(Interpreter& in, const Value& input, CallArgs) {
   for (char c : text.as_string()) {
     const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                        std::string_view("-._~/").find(c) != std::string_view::npos;
-    out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    out += plain ? std::string(1, c)
+                 : fmt::format("%{:02X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
   }
   return in.make_string(std::move(out));
 }

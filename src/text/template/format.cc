@@ -35,7 +35,9 @@ bool take_number(std::string_view text, size_t& i, size_t& out) {
   return true;
 }
 
-bool is_digit_at(std::string_view text, size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; }
+bool is_digit_at(std::string_view text, size_t i) {
+  return i < text.size() && text[i] >= '0' && text[i] <= '9';
+}
 
 std::string group_thousands(std::string digits) {
   const size_t end = std::min(digits.find('.'), digits.size());
@@ -54,17 +56,35 @@ Result<std::pair<std::string, bool>> number_body(const Value& v, const Spec& spe
       negative ? uint64_t{0} - static_cast<uint64_t>(v.as_int()) : static_cast<uint64_t>(v.as_int());
   std::string out;
   switch (spec.type) {
-    case 'x': out = fmt::format("{}{:x}", spec.alternate ? "0x" : "", magnitude); break;
-    case 'X': out = fmt::format("{}{:X}", spec.alternate ? "0X" : "", magnitude); break;
-    case 'o': out = fmt::format("{}{:o}", spec.alternate ? "0o" : "", magnitude); break;
-    case 'b': out = fmt::format("{}{:b}", spec.alternate ? "0b" : "", magnitude); break;
-    case 'e': out = fmt::format("{:.{}e}", size, precision); break;
-    case 'E': out = fmt::format("{:.{}E}", size, precision); break;
+    case 'x':
+      out = fmt::format("{}{:x}", spec.alternate ? "0x" : "", magnitude);
+      break;
+    case 'X':
+      out = fmt::format("{}{:X}", spec.alternate ? "0X" : "", magnitude);
+      break;
+    case 'o':
+      out = fmt::format("{}{:o}", spec.alternate ? "0o" : "", magnitude);
+      break;
+    case 'b':
+      out = fmt::format("{}{:b}", spec.alternate ? "0b" : "", magnitude);
+      break;
+    case 'e':
+      out = fmt::format("{:.{}e}", size, precision);
+      break;
+    case 'E':
+      out = fmt::format("{:.{}E}", size, precision);
+      break;
     case 'f':
-    case 'F': out = fmt::format("{:.{}f}", size, precision); break;
+    case 'F':
+      out = fmt::format("{:.{}f}", size, precision);
+      break;
     case 'g':
-    case 'G': out = fmt::format("{:.{}g}", size, precision == 0 ? 1 : precision); break;
-    case '%': out = fmt::format("{:.{}f}%", size * 100, precision); break;
+    case 'G':
+      out = fmt::format("{:.{}g}", size, precision == 0 ? 1 : precision);
+      break;
+    case '%':
+      out = fmt::format("{:.{}f}%", size * 100, precision);
+      break;
     case 'd':
     case '\0':
       if (integral) {
@@ -72,10 +92,12 @@ Result<std::pair<std::string, bool>> number_body(const Value& v, const Spec& spe
       } else if (spec.type == 'd') {
         return value_error("Unknown format code 'd' for object of type 'float'");
       } else {
-        out = spec.precision < 0 ? repr_double(size) : fmt::format("{:.{}g}", size, std::max(1, spec.precision));
+        out = spec.precision < 0 ? repr_double(size)
+                                 : fmt::format("{:.{}g}", size, std::max(1, spec.precision));
       }
       break;
-    default: return value_error(fmt::format("Unknown format code '{}'", spec.type));
+    default:
+      return value_error(fmt::format("Unknown format code '{}'", spec.type));
   }
   if (!integral && std::string_view("xXobd").find(spec.type) != std::string_view::npos && spec.type != '\0') {
     return value_error(fmt::format("Unknown format code '{}' for object of type 'float'", spec.type));
@@ -105,14 +127,18 @@ std::string pad(std::string_view body, std::string_view sign, const Spec& spec, 
 
 Result<std::string> format_value(const Value& v, const Spec& spec, size_t limit) {
   if (v.is_number() && spec.type != 's') {
-    if (v.is(ValueKind::kBool) && spec.type == '\0' && spec.width == 0) return std::string(v.as_bool() ? "True" : "False");
+    if (v.is(ValueKind::kBool) && spec.type == '\0' && spec.width == 0)
+      return std::string(v.as_bool() ? "True" : "False");
     DECANT_ASSIGN(const auto number, number_body(v, spec));
-    const std::string sign = number.second ? "-" : spec.sign == '+' || spec.sign == ' ' ? std::string(1, spec.sign) : "";
+    const std::string sign = number.second                          ? "-"
+                             : spec.sign == '+' || spec.sign == ' ' ? std::string(1, spec.sign)
+                                                                    : "";
     return pad(number.first, sign, spec, '>');
   }
   DECANT_ASSIGN(std::string text, to_text(v, limit));
   if (spec.type != 's' && spec.type != '\0') {
-    return value_error(fmt::format("Unknown format code '{}' for object of type '{}'", spec.type, v.type_name()));
+    return value_error(
+        fmt::format("Unknown format code '{}' for object of type '{}'", spec.type, v.type_name()));
   }
   if (spec.precision >= 0) text.resize(byte_offset(text, static_cast<size_t>(spec.precision)));
   return pad(text, "", spec, '<');
@@ -142,7 +168,8 @@ Result<Spec> parse_spec(std::string_view text) {
   if (i < text.size() && text[i] == '.') {
     ++i;
     size_t precision = 0;
-    if (!is_digit_at(text, i) || !take_number(text, i, precision)) return value_error("Format specifier missing precision");
+    if (!is_digit_at(text, i) || !take_number(text, i, precision))
+      return value_error("Format specifier missing precision");
     spec.precision = static_cast<int>(precision);
   }
   if (i < text.size()) spec.type = text[i++];
@@ -151,7 +178,8 @@ Result<Spec> parse_spec(std::string_view text) {
 }
 
 // The value of "name.attribute[key]" or "0"; `automatic` numbers empty names.
-Result<Value> field_value(Interpreter& interpreter, std::string_view field, const CallArgs& args, size_t& automatic) {
+Result<Value> field_value(Interpreter& interpreter, std::string_view field, const CallArgs& args,
+                          size_t& automatic) {
   const size_t first_end = std::min(field.find_first_of(".["), field.size());
   const std::string_view first = field.substr(0, first_end);
   Value v;
@@ -161,11 +189,13 @@ Result<Value> field_value(Interpreter& interpreter, std::string_view field, cons
   if (first.empty() || numbered) {
     if (first.empty()) index = automatic++;
     if (index >= args.positional.size()) {
-      return raise("IndexError", "Replacement index " + std::to_string(index) + " out of range for positional args tuple");
+      return raise("IndexError",
+                   "Replacement index " + std::to_string(index) + " out of range for positional args tuple");
     }
     v = args.positional[index];
   } else {
-    const auto it = std::find_if(args.named.begin(), args.named.end(), [&](const auto& n) { return n.first == first; });
+    const auto it =
+        std::find_if(args.named.begin(), args.named.end(), [&](const auto& n) { return n.first == first; });
     if (it == args.named.end()) return raise("KeyError", fmt::format("'{}'", first));
     v = it->second;
   }
@@ -180,7 +210,8 @@ Result<Value> field_value(Interpreter& interpreter, std::string_view field, cons
       const std::string_view key = field.substr(i + 1, stop - i - 1);
       size_t key_end = 0;
       const bool integer = !key.empty() && take_number(key, key_end, index) && key_end == key.size();
-      const Value item = integer ? Value::integer(static_cast<int64_t>(index)) : Value::string(std::string(key));
+      const Value item =
+          integer ? Value::integer(static_cast<int64_t>(index)) : Value::string(std::string(key));
       DECANT_ASSIGN(v, get_item(interpreter, v, item));
       i = stop + 1;
     }
@@ -219,8 +250,8 @@ Result<std::string> replacement(Interpreter& interpreter, std::string_view field
 
 }  // namespace
 
-Result<Value> format_percent(Interpreter& interpreter, std::string_view text, const std::vector<Value>& values,
-                             const Value* mapping) {
+Result<Value> format_percent(Interpreter& interpreter, std::string_view text,
+                             const std::vector<Value>& values, const Value* mapping) {
   const size_t limit = interpreter.options().limits.output_bytes;
   std::string out;
   size_t next = 0;
@@ -254,11 +285,13 @@ Result<Value> format_percent(Interpreter& interpreter, std::string_view text, co
       if (text[i] == '#') spec.alternate = true;
       if (text[i] == '+' || text[i] == ' ') spec.sign = text[i];
     }
-    if (is_digit_at(text, i) && !take_number(text, i, spec.width)) return value_error("format width too large");
+    if (is_digit_at(text, i) && !take_number(text, i, spec.width))
+      return value_error("format width too large");
     if (i < text.size() && text[i] == '.') {
       size_t precision = 0;
       ++i;
-      if (is_digit_at(text, i) && !take_number(text, i, precision)) return value_error("format precision too large");
+      if (is_digit_at(text, i) && !take_number(text, i, precision))
+        return value_error("format precision too large");
       spec.precision = static_cast<int>(precision);
     }
     if (i >= text.size()) return value_error("incomplete format");
@@ -276,15 +309,18 @@ Result<Value> format_percent(Interpreter& interpreter, std::string_view text, co
         v = Value::string(std::move(repr));
       }
     } else {
-      if (!v.is_number()) return type_error(fmt::format("%{} format: a real number is required, not {}", type, v.type_name()));
+      if (!v.is_number())
+        return type_error(fmt::format("%{} format: a real number is required, not {}", type, v.type_name()));
       spec.type = type == 'i' || type == 'u' ? 'd' : type;
-      if (spec.type == 'd' && v.is(ValueKind::kDouble)) v = Value::integer(static_cast<int64_t>(std::clamp(v.as_double(), -9e18, 9e18)));
+      if (spec.type == 'd' && v.is(ValueKind::kDouble))
+        v = Value::integer(static_cast<int64_t>(std::clamp(v.as_double(), -9e18, 9e18)));
     }
     DECANT_ASSIGN(const std::string piece, format_value(v, spec, limit));
     if (out.size() + piece.size() > limit) return limit_error("a formatted text grows too long");
     out += piece;
   }
-  if (next < values.size() && mapping == nullptr) return type_error("not all arguments converted during string formatting");
+  if (next < values.size() && mapping == nullptr)
+    return type_error("not all arguments converted during string formatting");
   return interpreter.make_string(std::move(out));
 }
 

@@ -46,9 +46,11 @@ Result<Value> make_namespace(Interpreter& in, CallArgs args) {
   for (const auto& [key, value] : attributes.entries()) {
     if (!key.is_string()) continue;
     if (key.as_string().starts_with('_')) {
-      return security_error(fmt::format(
-          "Chat templates cannot store underscore-prefixed attributes on a namespace, but got '{}'. Please rename "
-          "the attribute.", key.as_string()));
+      return security_error(
+          fmt::format("Chat templates cannot store underscore-prefixed attributes on a namespace, but got "
+                      "'{}'. Please rename "
+                      "the attribute.",
+                      key.as_string()));
     }
     ns.attributes().emplace_back(std::string(key.as_string()), value);
   }
@@ -58,18 +60,21 @@ Result<Value> make_namespace(Interpreter& in, CallArgs args) {
 Result<Value> make_range(Interpreter& in, CallArgs args) {
   int64_t bounds[3] = {0, 0, 1};
   const size_t n = args.positional.size();
-  if (n < 1 || n > 3 || !args.named.empty()) return type_error(fmt::format("range expected 1 to 3 arguments, got {}", n));
+  if (n < 1 || n > 3 || !args.named.empty())
+    return type_error(fmt::format("range expected 1 to 3 arguments, got {}", n));
   for (size_t i = 0; i < n; ++i) {
     const Value& v = args.positional[i];
     if (v.is_undefined()) return raise(v.undefined_kind(), v.undefined_message());
-    if (!v.is_integral()) return type_error(fmt::format("'{}' object cannot be interpreted as an integer", v.type_name()));
+    if (!v.is_integral())
+      return type_error(fmt::format("'{}' object cannot be interpreted as an integer", v.type_name()));
     bounds[n == 1 ? 1 : i] = v.as_int();
   }
   if (bounds[2] == 0) return value_error("range() arg 3 must not be zero");
   const int64_t size = Value::Range{bounds[0], bounds[1], bounds[2]}.size();
   const int64_t limit = in.options().limits.range_items;
   if (size < 0 || size > limit) {
-    return raise("OverflowError", fmt::format("Range too big. The sandbox blocks ranges larger than MAX_RANGE ({}).", limit));
+    return raise("OverflowError",
+                 fmt::format("Range too big. The sandbox blocks ranges larger than MAX_RANGE ({}).", limit));
   }
   return Value::range(bounds[0], bounds[1], bounds[2]);
 }
@@ -94,9 +99,10 @@ Result<Value> make_joiner(Interpreter&, CallArgs args) {
   Parameters p("joiner", {"sep"});
   DECANT_RETURN_IF_ERROR(p.bind(std::move(args)));
   auto used = std::make_shared<bool>(false);
-  return make_function("joiner", [used, separator = p.get(0, Value::string(", "))](Interpreter&, CallArgs) -> Result<Value> {
-    return std::exchange(*used, true) ? separator : Value::string("");
-  });
+  return make_function(
+      "joiner", [used, separator = p.get(0, Value::string(", "))](Interpreter&, CallArgs) -> Result<Value> {
+        return std::exchange(*used, true) ? separator : Value::string("");
+      });
 }
 
 // cycler(items...): a namespace of next, reset and what next gives.
@@ -107,19 +113,20 @@ Result<Value> make_cycler(Interpreter& in, CallArgs args) {
   auto items = std::make_shared<std::vector<Value>>(std::move(args.positional));
   auto& attributes = cycler.attributes();
   attributes.emplace_back("current", items->front());
-  // The namespace outlives its functions' calls: both end with the render, so its attributes may be held by address.
+  // The namespace outlives its functions' calls: both end with the render, so its attributes may be held by
+  // address.
   std::vector<std::pair<std::string, Value>>* const slots = &attributes;
   attributes.emplace_back("next", make_function("next", [=](Interpreter&, CallArgs) -> Result<Value> {
-    const Value now = (*items)[*position];
-    *position = (*position + 1) % items->size();
-    if (!slots->empty()) (*slots)[0].second = (*items)[*position];
-    return now;
-  }));
+                            const Value now = (*items)[*position];
+                            *position = (*position + 1) % items->size();
+                            if (!slots->empty()) (*slots)[0].second = (*items)[*position];
+                            return now;
+                          }));
   attributes.emplace_back("reset", make_function("reset", [=](Interpreter&, CallArgs) -> Result<Value> {
-    *position = 0;
-    if (!slots->empty()) (*slots)[0].second = items->front();
-    return Value::none();
-  }));
+                            *position = 0;
+                            if (!slots->empty()) (*slots)[0].second = items->front();
+                            return Value::none();
+                          }));
   return cycler;
 }
 

@@ -135,38 +135,52 @@ Status Interpreter::exec_body(const Body& body, Scope* scope) {
 Status Interpreter::exec(const Stmt& s, Scope* scope) {
   DECANT_RETURN_IF_ERROR(charge_steps(1));
   switch (s.kind) {
-    case StmtKind::kText: return write(s.text);
+    case StmtKind::kText:
+      return write(s.text);
     case StmtKind::kOutput: {
       DECANT_ASSIGN(const Value v, eval(*s.exprs[0], scope));
       if (v.is_string()) return write(v.as_string());
       DECANT_ASSIGN(const std::string text, to_text(v, options_.limits.output_bytes));
       return write(text);
     }
-    case StmtKind::kFor: return exec_for(s, scope);
-    case StmtKind::kIf: return exec_if(s, scope);
+    case StmtKind::kFor:
+      return exec_for(s, scope);
+    case StmtKind::kIf:
+      return exec_if(s, scope);
     case StmtKind::kSet: {
       DECANT_ASSIGN(const Value v, eval(*s.exprs[0], scope));
       return assign(*s.target, v, scope);
     }
-    case StmtKind::kSetBlock: return exec_set_block(s, scope);
-    case StmtKind::kMacro: define_macro(s, scope); return ok_status();
-    case StmtKind::kCallBlock: return exec_call_block(s, scope);
+    case StmtKind::kSetBlock:
+      return exec_set_block(s, scope);
+    case StmtKind::kMacro:
+      define_macro(s, scope);
+      return ok_status();
+    case StmtKind::kCallBlock:
+      return exec_call_block(s, scope);
     case StmtKind::kFilterBlock: {
       DECANT_ASSIGN(const Value body, capture(s.body, scope));
       DECANT_ASSIGN(const Value v, eval_filter(*s.exprs[0], scope, &body));
       DECANT_ASSIGN(const std::string text, to_text(v, options_.limits.output_bytes));
       return write(text);
     }
-    case StmtKind::kWith: return exec_with(s, scope);
-    case StmtKind::kGeneration: return exec_generation(s, scope);
+    case StmtKind::kWith:
+      return exec_with(s, scope);
+    case StmtKind::kGeneration:
+      return exec_generation(s, scope);
     case StmtKind::kScope: {
       const ScopeHolder inner(*this, scope);
       return exec_body(s.body, inner.get());
     }
-    case StmtKind::kBreak: flow_ = Flow::kBreak; return ok_status();
-    case StmtKind::kContinue: flow_ = Flow::kContinue; return ok_status();
+    case StmtKind::kBreak:
+      flow_ = Flow::kBreak;
+      return ok_status();
+    case StmtKind::kContinue:
+      flow_ = Flow::kContinue;
+      return ok_status();
     case StmtKind::kLoader:
-      return type_error(fmt::format("'{}' needs a template loader, which chat templates do not have", s.text));
+      return type_error(
+          fmt::format("'{}' needs a template loader, which chat templates do not have", s.text));
   }
   return ok_status();
 }
@@ -294,7 +308,8 @@ Result<Value> Interpreter::run_macro(const Stmt& macro, Scope* closure, CallArgs
   const ScopeHolder scope(*this, closure);
   const auto& parameters = macro.parameters;
   if (args.positional.size() > parameters.size() && !macro.uses_varargs) {
-    return type_error(fmt::format("macro '{}' takes not more than {} argument(s)", macro.text, parameters.size()));
+    return type_error(
+        fmt::format("macro '{}' takes not more than {} argument(s)", macro.text, parameters.size()));
   }
   if (macro.uses_caller) {
     Value caller = Value::undefined("No caller defined");
@@ -342,11 +357,14 @@ Status Interpreter::assign(const Expr& target, const Value& value, Scope* scope)
   }
   if (target.kind == ExprKind::kNamespaceTarget) {
     DECANT_ASSIGN(const Value ns, eval_name(target, scope));
-    if (!ns.is(ValueKind::kNamespace)) return runtime_error("cannot assign attribute on non-namespace object");
+    if (!ns.is(ValueKind::kNamespace))
+      return runtime_error("cannot assign attribute on non-namespace object");
     if (target.name.starts_with('_')) {
-      return security_error(fmt::format(
-          "Chat templates cannot store underscore-prefixed attributes on a namespace, but got '{}'. Please rename "
-          "the attribute.", target.name));
+      return security_error(
+          fmt::format("Chat templates cannot store underscore-prefixed attributes on a namespace, but got "
+                      "'{}'. Please rename "
+                      "the attribute.",
+                      target.name));
     }
     for (auto& [name, old] : ns.attributes()) {
       if (name == target.name) {
@@ -359,8 +377,8 @@ Status Interpreter::assign(const Expr& target, const Value& value, Scope* scope)
   }
   DECANT_ASSIGN(const auto items, iterate(value));
   if (items.size() < target.items.size()) {
-    return value_error(fmt::format("not enough values to unpack (expected {}, got {})", target.items.size(),
-                                   items.size()));
+    return value_error(
+        fmt::format("not enough values to unpack (expected {}, got {})", target.items.size(), items.size()));
   }
   if (items.size() > target.items.size()) {
     return value_error(fmt::format("too many values to unpack (expected {})", target.items.size()));

@@ -97,7 +97,8 @@ class Lexer {
     if (sign == '+' || !may_lstrip) return text;
     const size_t newline = text.rfind('\n');
     const size_t line = newline == std::string_view::npos ? 0 : newline + 1;
-    if ((line > 0 || line_starting_) && strip(text.substr(line), StripSide::kRight).empty()) return text.substr(0, line);
+    if ((line > 0 || line_starting_) && strip(text.substr(line), StripSide::kRight).empty())
+      return text.substr(0, line);
     return text;
   }
 
@@ -391,16 +392,26 @@ Result<std::vector<Token>> tokenize(std::string_view source, Position& error_at)
 
 std::string describe(const Token& token) {
   switch (token.kind) {
-    case TokenKind::kText: return "template data / text";
-    case TokenKind::kBlockBegin: return "begin of statement block";
-    case TokenKind::kBlockEnd: return "end of statement block";
-    case TokenKind::kPrintBegin: return "begin of print statement";
-    case TokenKind::kPrintEnd: return "end of print statement";
-    case TokenKind::kEnd: return "end of template";
-    case TokenKind::kString: return "string";
-    case TokenKind::kInteger: return "integer";
-    case TokenKind::kFloat: return "float";
-    default: return token.text;
+    case TokenKind::kText:
+      return "template data / text";
+    case TokenKind::kBlockBegin:
+      return "begin of statement block";
+    case TokenKind::kBlockEnd:
+      return "end of statement block";
+    case TokenKind::kPrintBegin:
+      return "begin of print statement";
+    case TokenKind::kPrintEnd:
+      return "end of print statement";
+    case TokenKind::kEnd:
+      return "end of template";
+    case TokenKind::kString:
+      return "string";
+    case TokenKind::kInteger:
+      return "integer";
+    case TokenKind::kFloat:
+      return "float";
+    default:
+      return token.text;
   }
 }
 

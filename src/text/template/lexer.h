@@ -29,10 +29,10 @@ struct Token {
   Position at;
 };
 
-/// Splits a template into tokens, with trim_blocks and lstrip_blocks on: the line break after a block or comment tag
-/// goes, and so do the blanks before one that starts its line; '-' strips all white space on its side, '+' keeps it.
-/// Line breaks are normalised to \n and one at the very end is dropped. The last token is kEnd.
-/// On failure `error_at` is where.
+/// Splits a template into tokens, with trim_blocks and lstrip_blocks on: the line break after a block or
+/// comment tag goes, and so do the blanks before one that starts its line; '-' strips all white space on its
+/// side, '+' keeps it. Line breaks are normalised to \n and one at the very end is dropped. The last token is
+/// kEnd. On failure `error_at` is where.
 Result<std::vector<Token>> tokenize(std::string_view source, Position& error_at);
 
 /// How a token is named in messages.

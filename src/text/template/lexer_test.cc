@@ -44,16 +44,15 @@ TEST(Lexer, NumbersStringsAndBrackets) {
   EXPECT_EQ(tokens("{{ {'a': {'b': 1}} }}"), " { 'a' : { 'b' : i1 } }");
 }
 
-TEST(Lexer, LineBreaksBecomeOneKind) {
-  EXPECT_EQ(tokens("a\r\nb\rc\n"), "[a\nb\nc]");
-}
+TEST(Lexer, LineBreaksBecomeOneKind) { EXPECT_EQ(tokens("a\r\nb\rc\n"), "[a\nb\nc]"); }
 
 TEST(Lexer, ErrorsHaveAPlace) {
   Position at;
   EXPECT_FALSE(tokenize("é\né {{ a ? }}", at).ok());
   EXPECT_EQ(at.line, 2u);
   EXPECT_EQ(at.column, 8u);
-  for (const char* bad : {"{# x", "{% raw %} x", "{{ 'x }}", "{{ (x] }}", "{{ ) }}"}) EXPECT_EQ(tokens(bad), "error") << bad;
+  for (const char* bad : {"{# x", "{% raw %} x", "{{ 'x }}", "{{ (x] }}", "{{ ) }}"})
+    EXPECT_EQ(tokens(bad), "error") << bad;
 }
 
 }  // namespace

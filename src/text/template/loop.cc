@@ -44,7 +44,8 @@ Result<bool> LoopState::reach(Interpreter& interpreter, size_t i) {
   return accepted.size() > i;
 }
 
-Result<std::optional<Value>> loop_attribute(Interpreter& interpreter, const Value& value, std::string_view name) {
+Result<std::optional<Value>> loop_attribute(Interpreter& interpreter, const Value& value,
+                                            std::string_view name) {
   const std::shared_ptr<LoopState>& state = value.as_loop();
   LoopState& loop = *state;
   using Found = std::optional<Value>;
@@ -59,7 +60,8 @@ Result<std::optional<Value>> loop_attribute(Interpreter& interpreter, const Valu
     return Found(more ? loop.accepted[loop.index0 + 1] : Value::undefined("there is no next item"));
   }
   if (name == "previtem") {
-    return Found(loop.index0 > 0 ? loop.accepted[loop.index0 - 1] : Value::undefined("there is no previous item"));
+    return Found(loop.index0 > 0 ? loop.accepted[loop.index0 - 1]
+                                 : Value::undefined("there is no previous item"));
   }
   if (name == "length" || name == "revindex" || name == "revindex0") {
     DECANT_ASSIGN(const size_t length, full_length(interpreter, loop));
@@ -70,7 +72,8 @@ Result<std::optional<Value>> loop_attribute(Interpreter& interpreter, const Valu
     return Found(make_function(name, [state](Interpreter&, CallArgs args) { return cycle(*state, args); }));
   }
   if (name == "changed") {
-    return Found(make_function(name, [state](Interpreter&, CallArgs args) { return changed(*state, std::move(args)); }));
+    return Found(make_function(
+        name, [state](Interpreter&, CallArgs args) { return changed(*state, std::move(args)); }));
   }
   return Found();
 }

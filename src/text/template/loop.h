@@ -12,8 +12,8 @@ namespace decant::text {
 class Interpreter;
 struct Scope;
 
-/// What `loop` stands for inside a for block. Items are looked at one ahead, so that a loop's `if` is evaluated as the
-/// loop reaches it; only `length` and what is counted from the end look at all of them.
+/// What `loop` stands for inside a for block. Items are looked at one ahead, so that a loop's `if` is
+/// evaluated as the loop reaches it; only `length` and what is counted from the end look at all of them.
 struct LoopState {
   const Stmt* statement = nullptr;
   Scope* outer = nullptr;
@@ -30,6 +30,7 @@ struct LoopState {
 };
 
 /// loop.NAME, nullopt when there is no such attribute.
-Result<std::optional<Value>> loop_attribute(Interpreter& interpreter, const Value& loop, std::string_view name);
+Result<std::optional<Value>> loop_attribute(Interpreter& interpreter, const Value& loop,
+                                            std::string_view name);
 
 }  // namespace decant::text

@@ -31,7 +31,8 @@ std::string object_name(const Value& v) {
   return v.is_none() ? "None" : fmt::format("{} object", v.type_name());
 }
 
-Result<std::optional<Value>> find_member(Interpreter& interpreter, const Value& object, std::string_view name) {
+Result<std::optional<Value>> find_member(Interpreter& interpreter, const Value& object,
+                                         std::string_view name) {
   using Found = std::optional<Value>;
   if (object.is(ValueKind::kNamespace)) {
     for (const auto& [attribute, value] : object.attributes()) {
@@ -67,16 +68,19 @@ std::optional<Value> find_item(const Value& object, const Value& key) {
     case ValueKind::kList:
     case ValueKind::kTuple:
     case ValueKind::kRange:
-    case ValueKind::kString: break;
-    default: return std::nullopt;
+    case ValueKind::kString:
+      break;
+    default:
+      return std::nullopt;
   }
   if (!key.is_integral()) return std::nullopt;
-  const int64_t size = object.is_string()              ? static_cast<int64_t>(object.code_points())
+  const int64_t size = object.is_string()             ? static_cast<int64_t>(object.code_points())
                        : object.is(ValueKind::kRange) ? object.as_range().size()
-                                                       : static_cast<int64_t>(object.items().size());
+                                                      : static_cast<int64_t>(object.items().size());
   const int64_t i = key.as_int() < 0 ? key.as_int() + size : key.as_int();
   if (i < 0 || i >= size) return std::nullopt;
-  if (object.is(ValueKind::kRange)) return Value::integer(object.as_range().start + i * object.as_range().step);
+  if (object.is(ValueKind::kRange))
+    return Value::integer(object.as_range().start + i * object.as_range().step);
   if (!object.is_string()) return object.items()[static_cast<size_t>(i)];
   const std::string_view text = object.as_string();
   const size_t begin = object.is_ascii() ? static_cast<size_t>(i) : byte_offset(text, static_cast<size_t>(i));
@@ -103,7 +107,8 @@ struct Bounds {
 
 Result<Bounds> slice_bounds(const Value& start, const Value& stop, const Value& step, int64_t size) {
   for (const Value* v : {&start, &stop, &step}) {
-    if (v->is_undefined()) return type_error("slice indices must be integers or None or have an __index__ method");
+    if (v->is_undefined())
+      return type_error("slice indices must be integers or None or have an __index__ method");
     if (!v->is_none() && !v->is_integral()) {
       return type_error("slice indices must be integers or None or have an __index__ method");
     }
@@ -126,7 +131,8 @@ Result<Value> get_attribute(Interpreter& interpreter, const Value& object, std::
   if (object.is_undefined()) return raise(object.undefined_kind(), object.undefined_message());
   if (name.starts_with("__")) {
     return Value::undefined(
-        fmt::format("access to attribute '{}' of '{}' object is unsafe.", name, object.type_name()), "SecurityError");
+        fmt::format("access to attribute '{}' of '{}' object is unsafe.", name, object.type_name()),
+        "SecurityError");
   }
   DECANT_ASSIGN(const auto member, find_member(interpreter, object, name));
   if (member) return *member;

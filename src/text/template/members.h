@@ -16,7 +16,8 @@ Result<Value> get_item(Interpreter& interpreter, const Value& object, const Valu
 Result<Value> get_slice(Interpreter& interpreter, const Value& object, const Value& start, const Value& stop,
                         const Value& step);
 
-/// Python's methods of str, list, tuple, dict. Those that would change a list or dict exist, and are SecurityErrors.
+/// Python's methods of str, list, tuple, dict. Those that would change a list or dict exist, and are
+/// SecurityErrors.
 using Method = Result<Value> (*)(Interpreter&, const Value& self, CallArgs args);
 struct MethodEntry {
   std::string_view name;

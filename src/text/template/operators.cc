@@ -14,8 +14,9 @@ namespace decant::text {
 namespace {
 
 std::string_view op_text(Op op) {
-  static constexpr std::string_view kTexts[] = {"+", "-", "*", "/", "//", "%", "** or pow()", "==", "!=", "<", "<=",
-                                                ">", ">=", "in", "not in", "-", "+", "not"};
+  static constexpr std::string_view kTexts[] = {"+",           "-",  "*",      "/", "//", "%",
+                                                "** or pow()", "==", "!=",     "<", "<=", ">",
+                                                ">=",          "in", "not in", "-", "+",  "not"};
   return kTexts[static_cast<size_t>(op)];
 }
 
@@ -26,8 +27,8 @@ Status check_defined(const Value& v) {
 Status overflow() { return raise("OverflowError", "integers beyond 64 bits cannot be computed with"); }
 
 Status unsupported_operands(Op op, const Value& a, const Value& b) {
-  return type_error(fmt::format("unsupported operand type(s) for {}: '{}' and '{}'", op_text(op), a.type_name(),
-                                b.type_name()));
+  return type_error(fmt::format("unsupported operand type(s) for {}: '{}' and '{}'", op_text(op),
+                                a.type_name(), b.type_name()));
 }
 
 Result<Value> integer_power(int64_t base, int64_t exponent) {
@@ -58,14 +59,19 @@ Result<Value> integer_division(Op op, int64_t a, int64_t b) {
 Result<Value> integer_arithmetic(Op op, int64_t a, int64_t b) {
   int64_t r = 0;
   switch (op) {
-    case Op::kAdd: return __builtin_add_overflow(a, b, &r) ? Result<Value>(overflow()) : Value::integer(r);
-    case Op::kSub: return __builtin_sub_overflow(a, b, &r) ? Result<Value>(overflow()) : Value::integer(r);
-    case Op::kMul: return __builtin_mul_overflow(a, b, &r) ? Result<Value>(overflow()) : Value::integer(r);
+    case Op::kAdd:
+      return __builtin_add_overflow(a, b, &r) ? Result<Value>(overflow()) : Value::integer(r);
+    case Op::kSub:
+      return __builtin_sub_overflow(a, b, &r) ? Result<Value>(overflow()) : Value::integer(r);
+    case Op::kMul:
+      return __builtin_mul_overflow(a, b, &r) ? Result<Value>(overflow()) : Value::integer(r);
     case Op::kDiv:
       if (b == 0) return raise("ZeroDivisionError", "division by zero");
       return Value::real(static_cast<double>(a) / static_cast<double>(b));
-    case Op::kPow: return integer_power(a, b);
-    default: return integer_division(op, a, b);
+    case Op::kPow:
+      return integer_power(a, b);
+    default:
+      return integer_division(op, a, b);
   }
 }
 
@@ -73,16 +79,22 @@ Result<Value> real_arithmetic(Op op, double a, double b) {
   const bool divides = op == Op::kDiv || op == Op::kFloorDiv || op == Op::kMod;
   if (divides && b == 0) return raise("ZeroDivisionError", "float division by zero");
   switch (op) {
-    case Op::kAdd: return Value::real(a + b);
-    case Op::kSub: return Value::real(a - b);
-    case Op::kMul: return Value::real(a * b);
-    case Op::kDiv: return Value::real(a / b);
-    case Op::kFloorDiv: return Value::real(std::floor(a / b));
+    case Op::kAdd:
+      return Value::real(a + b);
+    case Op::kSub:
+      return Value::real(a - b);
+    case Op::kMul:
+      return Value::real(a * b);
+    case Op::kDiv:
+      return Value::real(a / b);
+    case Op::kFloorDiv:
+      return Value::real(std::floor(a / b));
     case Op::kMod: {
       const double r = std::fmod(a, b);
       return Value::real(r != 0 && (r < 0) != (b < 0) ? r + b : r);
     }
-    default: return Value::real(std::pow(a, b));
+    default:
+      return Value::real(std::pow(a, b));
   }
 }
 
@@ -147,7 +159,8 @@ Result<Value> unary(Op op, const Value& v) {
   if (v.is(ValueKind::kBigInt)) {
     if (op == Op::kPos) return v;
     const std::string_view digits = v.big_digits();
-    return Value::big_integer(digits.starts_with('-') ? std::string(digits.substr(1)) : "-" + std::string(digits));
+    return Value::big_integer(digits.starts_with('-') ? std::string(digits.substr(1))
+                                                      : "-" + std::string(digits));
   }
   return type_error(fmt::format("bad operand type for unary {}: '{}'", op_text(op), v.type_name()));
 }
@@ -201,8 +214,8 @@ Result<bool> less(const Value& a, const Value& b) {
     }
     return a.items().size() < b.items().size();
   }
-  return type_error(fmt::format("'<' not supported between instances of '{}' and '{}'", a.type_name(),
-                                b.type_name()));
+  return type_error(
+      fmt::format("'<' not supported between instances of '{}' and '{}'", a.type_name(), b.type_name()));
 }
 
 namespace {
@@ -210,10 +223,13 @@ namespace {
 Result<bool> contains(const Value& container, const Value& item) {
   switch (container.kind()) {
     case ValueKind::kString:
-      DECANT_RETURN_IF_ERROR(item.is_undefined() ? type_error("'in <string>' requires string as left operand, not "
-                                                              "Undefined") : ok_status());
+      DECANT_RETURN_IF_ERROR(item.is_undefined()
+                                 ? type_error("'in <string>' requires string as left operand, not "
+                                              "Undefined")
+                                 : ok_status());
       if (!item.is_string()) {
-        return type_error(fmt::format("'in <string>' requires string as left operand, not {}", item.type_name()));
+        return type_error(
+            fmt::format("'in <string>' requires string as left operand, not {}", item.type_name()));
       }
       return container.as_string().find(item.as_string()) != std::string_view::npos;
     case ValueKind::kDict:
@@ -228,7 +244,8 @@ Result<bool> contains(const Value& container, const Value& item) {
       DECANT_ASSIGN(const auto items, iterate(container));
       return std::any_of(items.begin(), items.end(), [&](const Value& v) { return equal(v, item); });
     }
-    default: return type_error(fmt::format("argument of type '{}' is not iterable", container.type_name()));
+    default:
+      return type_error(fmt::format("argument of type '{}' is not iterable", container.type_name()));
   }
 }
 
@@ -236,16 +253,22 @@ Result<bool> contains(const Value& container, const Value& item) {
 
 Result<bool> compare(Op op, const Value& a, const Value& b) {
   switch (op) {
-    case Op::kEq: return equal(a, b);
-    case Op::kNe: return !equal(a, b);
-    case Op::kIn: return contains(b, a);
+    case Op::kEq:
+      return equal(a, b);
+    case Op::kNe:
+      return !equal(a, b);
+    case Op::kIn:
+      return contains(b, a);
     case Op::kNotIn: {
       DECANT_ASSIGN(const bool found, contains(b, a));
       return !found;
     }
-    case Op::kLt: return less(a, b);
-    case Op::kGt: return less(b, a);
-    default: break;
+    case Op::kLt:
+      return less(a, b);
+    case Op::kGt:
+      return less(b, a);
+    default:
+      break;
   }
   // Either order of the operands leaves NaN out; <= is < or ==.
   DECANT_ASSIGN(const bool strictly, op == Op::kLe ? less(a, b) : less(b, a));

@@ -8,7 +8,8 @@
 
 namespace decant::text {
 
-Parser::Parser(std::vector<Token> tokens, Position& error_at) : tokens_(std::move(tokens)), error_at_(error_at) {
+Parser::Parser(std::vector<Token> tokens, Position& error_at)
+    : tokens_(std::move(tokens)), error_at_(error_at) {
   program_.loop = symbol("loop");
   program_.caller = symbol("caller");
   program_.varargs = symbol("varargs");
@@ -66,7 +67,8 @@ Result<Program> Parser::run() {
   return std::move(program_);
 }
 
-// Statements up to one of the end tags, which stays the current token; to the end of the template when there are none.
+// Statements up to one of the end tags, which stays the current token; to the end of the template when there
+// are none.
 Result<Body> Parser::parse_body(Names end_tags) {
   NestingGuard guard(*this);
   if (!guard.ok) return fail("statements nested too deep");
@@ -83,7 +85,8 @@ Result<Body> Parser::parse_body(Names end_tags) {
       DECANT_RETURN_IF_ERROR(expect(TokenKind::kPrintEnd, "end of print statement"));
     } else {
       DECANT_RETURN_IF_ERROR(expect(TokenKind::kBlockBegin, "begin of statement block"));
-      if (is(TokenKind::kName) && std::find(end_tags.begin(), end_tags.end(), current().text) != end_tags.end()) {
+      if (is(TokenKind::kName) &&
+          std::find(end_tags.begin(), end_tags.end(), current().text) != end_tags.end()) {
         return body;
       }
       DECANT_RETURN_IF_ERROR(parse_statement(body, end_tags));
@@ -117,12 +120,12 @@ Status Parser::parse_statement(Body& out, Names end_tags) {
   Stmt s{.kind = StmtKind::kScope, .at = tag.at};
   using Handler = Result<Stmt> (Parser::*)(Stmt);
   static constexpr std::pair<std::string_view, Handler> kHandlers[] = {
-      {"for", &Parser::parse_for},          {"if", &Parser::parse_if},
-      {"set", &Parser::parse_set},          {"with", &Parser::parse_with},
-      {"macro", &Parser::parse_macro},      {"call", &Parser::parse_call_block},
+      {"for", &Parser::parse_for},           {"if", &Parser::parse_if},
+      {"set", &Parser::parse_set},           {"with", &Parser::parse_with},
+      {"macro", &Parser::parse_macro},       {"call", &Parser::parse_call_block},
       {"block", &Parser::parse_named_block}, {"filter", &Parser::parse_filter_block},
-      {"include", &Parser::parse_loader},   {"import", &Parser::parse_loader},
-      {"from", &Parser::parse_loader},      {"extends", &Parser::parse_loader},
+      {"include", &Parser::parse_loader},    {"import", &Parser::parse_loader},
+      {"from", &Parser::parse_loader},       {"extends", &Parser::parse_loader},
   };
   for (const auto& [name, handler] : kHandlers) {
     if (tag.text != name) continue;

@@ -220,7 +220,8 @@ Result<ExprPtr> Parser::parse_name(bool namespace_target) {
 Result<ExprPtr> Parser::parse_primary(bool namespace_target) {
   const Position at = current().at;
   switch (current().kind) {
-    case TokenKind::kName: return parse_name(namespace_target);
+    case TokenKind::kName:
+      return parse_name(namespace_target);
     case TokenKind::kString: {
       auto node = make(ExprKind::kConst, at);
       std::string text = take().text;
@@ -241,7 +242,8 @@ Result<ExprPtr> Parser::parse_primary(bool namespace_target) {
       node->constant = Value::real(d);
       return node;
     }
-    default: break;
+    default:
+      break;
   }
   if (skip_op("(")) {
     DECANT_ASSIGN(auto node, parse_tuple({.in_parentheses = true}));
@@ -354,7 +356,8 @@ Result<ExprPtr> Parser::parse_subscript(ExprPtr object) {
     DECANT_RETURN_IF_ERROR(add_item(*tuple, std::move(part)));
   }
   take();
-  DECANT_RETURN_IF_ERROR(add_item(*node, tuple->items.size() == 1 ? std::move(tuple->items[0]) : std::move(tuple)));
+  DECANT_RETURN_IF_ERROR(
+      add_item(*node, tuple->items.size() == 1 ? std::move(tuple->items[0]) : std::move(tuple)));
   return node;
 }
 
@@ -457,8 +460,8 @@ Result<ExprPtr> Parser::parse_test(ExprPtr subject) {
   DECANT_RETURN_IF_ERROR(add_item(*node, std::move(subject)));
   node->arguments = std::make_unique<Arguments>();
   const bool starts_argument =
-      (is(TokenKind::kName) && !is_name("else") && !is_name("or") && !is_name("and")) || is(TokenKind::kString) ||
-      is(TokenKind::kInteger) || is(TokenKind::kFloat) || is_op("[") || is_op("{");
+      (is(TokenKind::kName) && !is_name("else") && !is_name("or") && !is_name("and")) ||
+      is(TokenKind::kString) || is(TokenKind::kInteger) || is(TokenKind::kFloat) || is_op("[") || is_op("{");
   if (is_op("(")) {
     DECANT_ASSIGN(node->arguments, parse_arguments());
   } else if (starts_argument) {
@@ -484,7 +487,8 @@ Status Parser::check_target(const Expr& target) {
 }
 
 Result<ExprPtr> Parser::parse_target(std::string_view end_name, bool with_namespace) {
-  DECANT_ASSIGN(auto target, parse_tuple({.simple = true, .namespace_target = with_namespace, .end_name = end_name}));
+  DECANT_ASSIGN(auto target,
+                parse_tuple({.simple = true, .namespace_target = with_namespace, .end_name = end_name}));
   DECANT_RETURN_IF_ERROR(check_target(*target));
   return target;
 }

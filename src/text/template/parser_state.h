@@ -102,7 +102,8 @@ class Parser {
   uint32_t loops_ = 0;  // loops around the current statement, within its macro
   // In the branch of an `if`, with no scope of its own between: unknown filters wait until they are reached.
   bool lenient_ = false;
-  // Unknown filters and tests met elsewhere; the left side of a conditional turns out to be a branch only afterwards.
+  // Unknown filters and tests met elsewhere; the left side of a conditional turns out to be a branch only
+  // afterwards.
   std::vector<std::pair<std::string, Position>> unknown_;
   struct Uses {
     bool caller = false, varargs = false, kwargs = false;

@@ -14,10 +14,10 @@ struct CivilTime {
 
 /// What one render may use up; passing one is an error of kind LimitError (OverflowError for range).
 struct RenderLimits {
-  uint64_t steps = 1'000'000;           ///< statements and expressions evaluated
-  uint32_t depth = 64;                  ///< macros, callers and recursive loops inside one another
-  size_t output_bytes = 16u << 20;      ///< of any single text, the result included
-  size_t allocated_bytes = 1u << 30;    ///< of all texts and lists made on the way
+  uint64_t steps = 1'000'000;         ///< statements and expressions evaluated
+  uint32_t depth = 64;                ///< macros, callers and recursive loops inside one another
+  size_t output_bytes = 16u << 20;    ///< of any single text, the result included
+  size_t allocated_bytes = 1u << 30;  ///< of all texts and lists made on the way
   int64_t range_items = 100'000;
 };
 

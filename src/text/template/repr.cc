@@ -12,8 +12,8 @@
 namespace decant::text {
 namespace {
 
-Status append_items(std::string& out, const std::vector<Value>& items, std::string_view open, std::string_view close,
-                    size_t limit) {
+Status append_items(std::string& out, const std::vector<Value>& items, std::string_view open,
+                    std::string_view close, size_t limit) {
   out += open;
   for (size_t i = 0; i < items.size(); ++i) {
     if (i > 0) out += ", ";
@@ -86,8 +86,9 @@ void append_repr_string(std::string& out, std::string_view text) {
       out += text.substr(start, i - start);
     } else {
       const auto code = static_cast<uint32_t>(c);
-      out += code < 0x100 ? fmt::format("\\x{:02x}", code)
-                          : code < 0x10000 ? fmt::format("\\u{:04x}", code) : fmt::format("\\U{:08x}", code);
+      out += code < 0x100     ? fmt::format("\\x{:02x}", code)
+             : code < 0x10000 ? fmt::format("\\u{:04x}", code)
+                              : fmt::format("\\U{:08x}", code);
     }
   }
   out += quote;
@@ -96,21 +97,37 @@ void append_repr_string(std::string& out, std::string_view text) {
 Status append_repr(std::string& out, const Value& v, size_t limit) {
   if (out.size() > limit) return limit_error(fmt::format("a text of more than {} bytes", limit));
   switch (v.kind()) {
-    case ValueKind::kNone: out += "None"; break;
-    case ValueKind::kUndefined: out += "Undefined"; break;
-    case ValueKind::kBool: out += v.as_bool() ? "True" : "False"; break;
-    case ValueKind::kInt: out += std::to_string(v.as_int()); break;
-    case ValueKind::kBigInt: out += v.big_digits(); break;
-    case ValueKind::kDouble: out += repr_double(v.as_double()); break;
+    case ValueKind::kNone:
+      out += "None";
+      break;
+    case ValueKind::kUndefined:
+      out += "Undefined";
+      break;
+    case ValueKind::kBool:
+      out += v.as_bool() ? "True" : "False";
+      break;
+    case ValueKind::kInt:
+      out += std::to_string(v.as_int());
+      break;
+    case ValueKind::kBigInt:
+      out += v.big_digits();
+      break;
+    case ValueKind::kDouble:
+      out += repr_double(v.as_double());
+      break;
     case ValueKind::kString:
       if (v.is_markup()) out += "Markup(";
       append_repr_string(out, v.as_string());
       if (v.is_markup()) out += ')';
       break;
-    case ValueKind::kList: return append_items(out, v.items(), "[", "]", limit);
-    case ValueKind::kTuple: return append_items(out, v.items(), "(", v.items().size() == 1 ? ",)" : ")", limit);
-    case ValueKind::kView: return append_items(out, v.items(), fmt::format("{}([", v.type_name()), "])", limit);
-    case ValueKind::kDict: return append_dict(out, v, limit);
+    case ValueKind::kList:
+      return append_items(out, v.items(), "[", "]", limit);
+    case ValueKind::kTuple:
+      return append_items(out, v.items(), "(", v.items().size() == 1 ? ",)" : ")", limit);
+    case ValueKind::kView:
+      return append_items(out, v.items(), fmt::format("{}([", v.type_name()), "])", limit);
+    case ValueKind::kDict:
+      return append_dict(out, v, limit);
     case ValueKind::kRange: {
       const auto& r = v.as_range();
       out += r.step == 1 ? fmt::format("range({}, {})", r.start, r.stop)
@@ -120,7 +137,9 @@ Status append_repr(std::string& out, const Value& v, size_t limit) {
     case ValueKind::kCallable:
       out += fmt::format("<{} '{}'>", v.type_name(), v.as_callable().name());
       break;
-    default: out += fmt::format("<{} object>", v.type_name()); break;
+    default:
+      out += fmt::format("<{} object>", v.type_name());
+      break;
   }
   return ok_status();
 }
@@ -147,12 +166,23 @@ std::string escape_html(std::string_view text) {
   out.reserve(text.size());
   for (char c : text) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '\'': out += "&#39;"; break;
-      case '"': out += "&#34;"; break;
-      default: out += c;
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      case '"':
+        out += "&#34;";
+        break;
+      default:
+        out += c;
     }
   }
   return out;

@@ -43,7 +43,8 @@ std::vector<std::string_view> split_text(std::string_view text, std::string_view
   return parts;
 }
 
-std::vector<std::string_view> split_text_from_right(std::string_view text, std::string_view separator, int64_t limit) {
+std::vector<std::string_view> split_text_from_right(std::string_view text, std::string_view separator,
+                                                    int64_t limit) {
   std::vector<std::string_view> parts;
   if (separator.empty()) {
     text = strip(text, StripSide::kRight);

@@ -176,7 +176,8 @@ Result<Value> join(Interpreter& in, const Value& self, CallArgs args) {
   for (size_t i = 0; i < items.size(); ++i) {
     if (i > 0) out += self.as_string();
     if (!items[i].is_string()) {
-      return type_error(fmt::format("sequence item {}: expected str instance, {} found", i, items[i].type_name()));
+      return type_error(
+          fmt::format("sequence item {}: expected str instance, {} found", i, items[i].type_name()));
     }
     DECANT_RETURN_IF_ERROR(append_text(out, items[i], in.options().limits.output_bytes));
   }
@@ -216,7 +217,8 @@ Result<Value> justify(Interpreter& in, const Value& self, CallArgs args) {
   DECANT_RETURN_IF_ERROR(p.bind(std::move(args)));
   DECANT_ASSIGN(const int64_t width, p.integer(0, 0));
   DECANT_ASSIGN(const std::string_view fill, p.text(1, " "));
-  if (count_code_points(fill) != 1) return type_error("The fill character must be exactly one character long");
+  if (count_code_points(fill) != 1)
+    return type_error("The fill character must be exactly one character long");
   const int64_t missing = std::max<int64_t>(0, width - static_cast<int64_t>(self.code_points()));
   if (static_cast<uint64_t>(missing) > in.options().limits.output_bytes / fill.size()) {
     return limit_error("a padded text grows too long");
@@ -236,10 +238,12 @@ Result<Value> zfill(Interpreter& in, const Value& self, CallArgs args) {
   DECANT_ASSIGN(const int64_t width, p.integer(0, 0));
   const std::string_view text = self.as_string();
   const int64_t missing = std::max<int64_t>(0, width - static_cast<int64_t>(self.code_points()));
-  if (static_cast<uint64_t>(missing) > in.options().limits.output_bytes) return limit_error("a padded text grows too long");
+  if (static_cast<uint64_t>(missing) > in.options().limits.output_bytes)
+    return limit_error("a padded text grows too long");
   const size_t sign = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
-  return same_kind(in, self, std::string(text.substr(0, sign)) + std::string(static_cast<size_t>(missing), '0') +
-                                 std::string(text.substr(sign)));
+  return same_kind(in, self,
+                   std::string(text.substr(0, sign)) + std::string(static_cast<size_t>(missing), '0') +
+                       std::string(text.substr(sign)));
 }
 
 Result<Value> expand_tabs(Interpreter& in, const Value& self, CallArgs args) {
@@ -382,7 +386,8 @@ constexpr MethodEntry kMethods[] = {
 }  // namespace
 
 const MethodEntry* find_string_method(std::string_view name) {
-  const auto it = std::find_if(std::begin(kMethods), std::end(kMethods), [&](const auto& m) { return m.name == name; });
+  const auto it =
+      std::find_if(std::begin(kMethods), std::end(kMethods), [&](const auto& m) { return m.name == name; });
   return it == std::end(kMethods) ? nullptr : it;
 }
 

@@ -132,7 +132,8 @@ constexpr std::pair<std::string_view, TestFunction> kTests[] = {
 }  // namespace
 
 const TestFunction* find_test(std::string_view name) {
-  const auto it = std::find_if(std::begin(kTests), std::end(kTests), [&](const auto& t) { return t.first == name; });
+  const auto it =
+      std::find_if(std::begin(kTests), std::end(kTests), [&](const auto& t) { return t.first == name; });
   return it == std::end(kTests) ? nullptr : &it->second;
 }
 

@@ -13,20 +13,31 @@ bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 
 
 utf8proc_category_t category(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
 
-// Letters whose upper case is more than one code point (Unicode SpecialCasing.txt, unconditional, common ones).
+// Letters whose upper case is more than one code point (Unicode SpecialCasing.txt, unconditional, common
+// ones).
 std::string_view special_upper(char32_t c) {
   switch (c) {
-    case 0x00DF: return "SS";
-    case 0x0149: return "ʼN";
-    case 0x01F0: return "J̌";
-    case 0xFB00: return "FF";
-    case 0xFB01: return "FI";
-    case 0xFB02: return "FL";
-    case 0xFB03: return "FFI";
-    case 0xFB04: return "FFL";
+    case 0x00DF:
+      return "SS";
+    case 0x0149:
+      return "ʼN";
+    case 0x01F0:
+      return "J̌";
+    case 0xFB00:
+      return "FF";
+    case 0xFB01:
+      return "FI";
+    case 0xFB02:
+      return "FL";
+    case 0xFB03:
+      return "FFI";
+    case 0xFB04:
+      return "FFL";
     case 0xFB05:
-    case 0xFB06: return "ST";
-    default: return {};
+    case 0xFB06:
+      return "ST";
+    default:
+      return {};
   }
 }
 
@@ -57,8 +68,9 @@ char32_t next_code_point(std::string_view text, size_t& offset) {
     return lead;
   }
   utf8proc_int32_t c = 0;
-  const auto n = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data() + offset),
-                                  static_cast<utf8proc_ssize_t>(std::min<size_t>(4, text.size() - offset)), &c);
+  const auto n =
+      utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data() + offset),
+                       static_cast<utf8proc_ssize_t>(std::min<size_t>(4, text.size() - offset)), &c);
   if (n <= 0) {
     ++offset;
     return kReplacement;
@@ -107,8 +119,8 @@ size_t byte_offset(std::string_view text, size_t index) {
 
 bool is_space(char32_t c) {
   if (c < 0x80) return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20);
-  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 ||
-         c == 0x202F || c == 0x205F || c == 0x3000;
+  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||
+         c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
 bool is_alpha(char32_t c) {
@@ -118,8 +130,8 @@ bool is_alpha(char32_t c) {
 
 bool is_digit(char32_t c) {
   if (c < 0x80) return c >= '0' && c <= '9';
-  return category(c) == UTF8PROC_CATEGORY_ND || (c >= 0x2070 && c <= 0x2079) || c == 0xB2 || c == 0xB3 || c == 0xB9 ||
-         (c >= 0x2080 && c <= 0x2089) || (c >= 0x2460 && c <= 0x2468);
+  return category(c) == UTF8PROC_CATEGORY_ND || (c >= 0x2070 && c <= 0x2079) || c == 0xB2 || c == 0xB3 ||
+         c == 0xB9 || (c >= 0x2080 && c <= 0x2089) || (c >= 0x2460 && c <= 0x2468);
 }
 
 bool is_decimal(char32_t c) { return category(c) == UTF8PROC_CATEGORY_ND; }
@@ -143,8 +155,10 @@ bool is_printable(char32_t c) {
     case UTF8PROC_CATEGORY_CN:
     case UTF8PROC_CATEGORY_ZL:
     case UTF8PROC_CATEGORY_ZP:
-    case UTF8PROC_CATEGORY_ZS: return false;
-    default: return true;
+    case UTF8PROC_CATEGORY_ZS:
+      return false;
+    default:
+      return true;
   }
 }
 
@@ -202,7 +216,8 @@ std::string case_fold(std::string_view text) {
     const char32_t c = next_code_point(text, i);
     utf8proc_int32_t folded[8];
     int boundary = 0;
-    const auto n = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), folded, 8, UTF8PROC_CASEFOLD, &boundary);
+    const auto n =
+        utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), folded, 8, UTF8PROC_CASEFOLD, &boundary);
     for (utf8proc_ssize_t k = 0; k < std::min<utf8proc_ssize_t>(n, 8); ++k) {
       append_utf8(out, static_cast<char32_t>(folded[k]));
     }

@@ -7,8 +7,8 @@
 
 namespace decant::text {
 
-/// Decodes the code point at `text[offset]` and moves `offset` behind it. A byte that starts no valid sequence comes
-/// back as U+FFFD and moves by one. Precondition: offset < text.size().
+/// Decodes the code point at `text[offset]` and moves `offset` behind it. A byte that starts no valid
+/// sequence comes back as U+FFFD and moves by one. Precondition: offset < text.size().
 char32_t next_code_point(std::string_view text, size_t& offset);
 
 /// The code point that ends at `end`; moves `end` to its start. Precondition: end > 0.
@@ -20,7 +20,8 @@ size_t count_code_points(std::string_view text);
 /// Byte offset of the code point number `index`; text.size() when there are fewer.
 size_t byte_offset(std::string_view text, size_t index);
 
-/// Python's str.isspace, isalpha, isalnum, isdigit, isdecimal, isupper, islower, isprintable for one code point.
+/// Python's str.isspace, isalpha, isalnum, isdigit, isdecimal, isupper, islower, isprintable for one code
+/// point.
 bool is_space(char32_t c);
 bool is_alpha(char32_t c);
 bool is_alnum(char32_t c);

@@ -65,7 +65,8 @@ Extent extent_of(const std::vector<Value>& items) {
 }  // namespace
 
 Value Value::undefined(std::string message, std::string_view error_kind) {
-  return Value(ValueKind::kUndefined, std::make_shared<UndefinedRep>(UndefinedRep{std::move(message), error_kind}));
+  return Value(ValueKind::kUndefined,
+               std::make_shared<UndefinedRep>(UndefinedRep{std::move(message), error_kind}));
 }
 
 Value Value::boolean(bool b) {
@@ -88,7 +89,8 @@ Value Value::big_integer(std::string_view decimal) {
   for (char c : digits) {
     const int64_t digit = negative ? -(c - '0') : c - '0';
     if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, digit, &value)) {
-      return Value(ValueKind::kBigInt, std::make_shared<std::string>((negative ? "-" : "") + std::string(digits)));
+      return Value(ValueKind::kBigInt,
+                   std::make_shared<std::string>((negative ? "-" : "") + std::string(digits)));
     }
   }
   return integer(value);
@@ -119,13 +121,15 @@ Value Value::dict(std::vector<std::pair<Value, Value>> entries) {
   auto rep = std::make_shared<DictRep>();
   rep->entries.reserve(entries.size());
   const auto find_other = [&](const Value& key) {
-    return std::find_if(rep->entries.begin(), rep->entries.end(), [&](const auto& e) { return equal(e.first, key); });
+    return std::find_if(rep->entries.begin(), rep->entries.end(),
+                        [&](const auto& e) { return equal(e.first, key); });
   };
   for (auto& [key, value] : entries) {
     rep->extent.add(key);
     rep->extent.add(value);
     if (key.is_string()) {
-      const auto [it, added] = rep->by_name.try_emplace(key.as_string(), static_cast<uint32_t>(rep->entries.size()));
+      const auto [it, added] =
+          rep->by_name.try_emplace(key.as_string(), static_cast<uint32_t>(rep->entries.size()));
       if (!added) {
         rep->entries[it->second].second = std::move(value);
         continue;
@@ -159,7 +163,9 @@ Value Value::loop(std::shared_ptr<LoopState> state) {
   return Value(ValueKind::kLoop, std::make_shared<std::shared_ptr<LoopState>>(std::move(state)));
 }
 
-Value Value::callable(std::shared_ptr<Callable> callable) { return Value(ValueKind::kCallable, std::move(callable)); }
+Value Value::callable(std::shared_ptr<Callable> callable) {
+  return Value(ValueKind::kCallable, std::move(callable));
+}
 
 std::string_view Value::as_string() const { return rep<StringRep>().text; }
 size_t Value::code_points() const { return rep<StringRep>().code_points; }
@@ -192,11 +198,13 @@ const Value* Value::find(const Value& key) const {
 int64_t Value::Range::size() const {
   if (step > 0 && start < stop) {
     return static_cast<int64_t>((static_cast<uint64_t>(stop) - static_cast<uint64_t>(start) - 1) /
-                                static_cast<uint64_t>(step)) + 1;
+                                static_cast<uint64_t>(step)) +
+           1;
   }
   if (step < 0 && start > stop) {
     return static_cast<int64_t>((static_cast<uint64_t>(start) - static_cast<uint64_t>(stop) - 1) /
-                                (uint64_t{0} - static_cast<uint64_t>(step))) + 1;
+                                (uint64_t{0} - static_cast<uint64_t>(step))) +
+           1;
   }
   return 0;
 }
@@ -220,9 +228,12 @@ uint32_t Value::depth() const {
   switch (kind_) {
     case ValueKind::kList:
     case ValueKind::kTuple:
-    case ValueKind::kView: return rep<ListRep>().extent.depth;
-    case ValueKind::kDict: return rep<DictRep>().extent.depth;
-    default: return 0;
+    case ValueKind::kView:
+      return rep<ListRep>().extent.depth;
+    case ValueKind::kDict:
+      return rep<DictRep>().extent.depth;
+    default:
+      return 0;
   }
 }
 
@@ -230,30 +241,46 @@ uint64_t Value::weight() const {
   switch (kind_) {
     case ValueKind::kList:
     case ValueKind::kTuple:
-    case ValueKind::kView: return rep<ListRep>().extent.weight;
-    case ValueKind::kDict: return rep<DictRep>().extent.weight;
-    default: return 1;
+    case ValueKind::kView:
+      return rep<ListRep>().extent.weight;
+    case ValueKind::kDict:
+      return rep<DictRep>().extent.weight;
+    default:
+      return 1;
   }
 }
 
 std::string_view Value::type_name() const {
   switch (kind_) {
-    case ValueKind::kNone: return "NoneType";
-    case ValueKind::kUndefined: return "Undefined";
-    case ValueKind::kBool: return "bool";
+    case ValueKind::kNone:
+      return "NoneType";
+    case ValueKind::kUndefined:
+      return "Undefined";
+    case ValueKind::kBool:
+      return "bool";
     case ValueKind::kInt:
-    case ValueKind::kBigInt: return "int";
-    case ValueKind::kDouble: return "float";
-    case ValueKind::kString: return is_markup() ? "Markup" : "str";
+    case ValueKind::kBigInt:
+      return "int";
+    case ValueKind::kDouble:
+      return "float";
+    case ValueKind::kString:
+      return is_markup() ? "Markup" : "str";
     case ValueKind::kList:
     case ValueKind::kTuple:
-    case ValueKind::kView: return rep<ListRep>().type_name;
-    case ValueKind::kDict: return "dict";
-    case ValueKind::kRange: return "range";
-    case ValueKind::kIterator: return rep<IteratorRep>().type_name;
-    case ValueKind::kNamespace: return "TemplateNamespace";
-    case ValueKind::kLoop: return "LoopContext";
-    case ValueKind::kCallable: return as_callable().type_name();
+    case ValueKind::kView:
+      return rep<ListRep>().type_name;
+    case ValueKind::kDict:
+      return "dict";
+    case ValueKind::kRange:
+      return "range";
+    case ValueKind::kIterator:
+      return rep<IteratorRep>().type_name;
+    case ValueKind::kNamespace:
+      return "TemplateNamespace";
+    case ValueKind::kLoop:
+      return "LoopContext";
+    case ValueKind::kCallable:
+      return as_callable().type_name();
   }
   return "object";
 }
@@ -272,7 +299,8 @@ Result<Value> checked(Value v) {
   if (v.depth() > kMaxValueDepth) {
     return limit_error(fmt::format("containers nested more than {} deep", kMaxValueDepth));
   }
-  if (v.weight() > kMaxValueWeight) return limit_error(fmt::format("a container of over {} values", kMaxValueWeight));
+  if (v.weight() > kMaxValueWeight)
+    return limit_error(fmt::format("a container of over {} values", kMaxValueWeight));
   return v;
 }
 
@@ -287,17 +315,25 @@ Result<Value> checked_dict(std::vector<std::pair<Value, Value>> entries) {
 bool truthy(const Value& v) {
   switch (v.kind()) {
     case ValueKind::kNone:
-    case ValueKind::kUndefined: return false;
+    case ValueKind::kUndefined:
+      return false;
     case ValueKind::kBool:
-    case ValueKind::kInt: return v.as_int() != 0;
-    case ValueKind::kDouble: return v.as_double() != 0;
-    case ValueKind::kString: return !v.as_string().empty();
+    case ValueKind::kInt:
+      return v.as_int() != 0;
+    case ValueKind::kDouble:
+      return v.as_double() != 0;
+    case ValueKind::kString:
+      return !v.as_string().empty();
     case ValueKind::kList:
     case ValueKind::kTuple:
-    case ValueKind::kView: return !v.items().empty();
-    case ValueKind::kDict: return !v.entries().empty();
-    case ValueKind::kRange: return v.as_range().size() != 0;
-    default: return true;
+    case ValueKind::kView:
+      return !v.items().empty();
+    case ValueKind::kDict:
+      return !v.entries().empty();
+    case ValueKind::kRange:
+      return v.as_range().size() != 0;
+    default:
+      return true;
   }
 }
 
@@ -309,12 +345,16 @@ bool equal(const Value& a, const Value& b) {
   if (a.kind() != b.kind()) return false;
   switch (a.kind()) {
     case ValueKind::kNone:
-    case ValueKind::kUndefined: return true;
-    case ValueKind::kBigInt: return a.big_digits() == b.big_digits();
-    case ValueKind::kString: return a.as_string() == b.as_string();
+    case ValueKind::kUndefined:
+      return true;
+    case ValueKind::kBigInt:
+      return a.big_digits() == b.big_digits();
+    case ValueKind::kString:
+      return a.as_string() == b.as_string();
     case ValueKind::kList:
     case ValueKind::kTuple:
-      return a.same_object(b) || std::equal(a.items().begin(), a.items().end(), b.items().begin(), b.items().end(), equal);
+      return a.same_object(b) ||
+             std::equal(a.items().begin(), a.items().end(), b.items().begin(), b.items().end(), equal);
     case ValueKind::kDict: {
       if (a.same_object(b)) return true;
       if (a.entries().size() != b.entries().size()) return false;
@@ -330,7 +370,8 @@ bool equal(const Value& a, const Value& b) {
       const int64_t n = x.size();
       return n == y.size() && (n == 0 || (x.start == y.start && (n == 1 || x.step == y.step)));
     }
-    default: return a.same_object(b);
+    default:
+      return a.same_object(b);
   }
 }
 
@@ -354,7 +395,8 @@ Result<std::vector<Value>> iterate(const Value& v) {
       return out;
     case ValueKind::kList:
     case ValueKind::kTuple:
-    case ValueKind::kView: return v.items();
+    case ValueKind::kView:
+      return v.items();
     case ValueKind::kDict:
       for (const auto& entry : v.entries()) out.push_back(entry.first);
       return out;
@@ -363,21 +405,29 @@ Result<std::vector<Value>> iterate(const Value& v) {
         out.push_back(Value::integer(v.as_range().start + i * v.as_range().step));
       }
       return out;
-    case ValueKind::kIterator: return v.drain();
-    default: return type_error(fmt::format("'{}' object is not iterable", v.type_name()));
+    case ValueKind::kIterator:
+      return v.drain();
+    default:
+      return type_error(fmt::format("'{}' object is not iterable", v.type_name()));
   }
 }
 
 Result<int64_t> length_of(const Value& v) {
   switch (v.kind()) {
-    case ValueKind::kUndefined: return int64_t{0};
-    case ValueKind::kString: return static_cast<int64_t>(v.code_points());
+    case ValueKind::kUndefined:
+      return int64_t{0};
+    case ValueKind::kString:
+      return static_cast<int64_t>(v.code_points());
     case ValueKind::kList:
     case ValueKind::kTuple:
-    case ValueKind::kView: return static_cast<int64_t>(v.items().size());
-    case ValueKind::kDict: return static_cast<int64_t>(v.entries().size());
-    case ValueKind::kRange: return v.as_range().size();
-    default: return type_error(fmt::format("object of type '{}' has no len()", v.type_name()));
+    case ValueKind::kView:
+      return static_cast<int64_t>(v.items().size());
+    case ValueKind::kDict:
+      return static_cast<int64_t>(v.entries().size());
+    case ValueKind::kRange:
+      return v.as_range().size();
+    default:
+      return type_error(fmt::format("object of type '{}' has no len()", v.type_name()));
   }
 }
 

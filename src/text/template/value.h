@@ -40,9 +40,9 @@ inline constexpr uint32_t kMaxValueDepth = 256;
 /// The same for the number of values in a container, shared ones counted as often as they are met.
 inline constexpr uint64_t kMaxValueWeight = uint64_t{1} << 22;
 
-/// A value of the template language, as Python would have it. Copies share their storage; lists and dicts never change
-/// after they are made, so a Value may be read from several threads (a render's own namespaces stay inside it).
-/// Texts are UTF-8; whatever came in invalid prints as it came.
+/// A value of the template language, as Python would have it. Copies share their storage; lists and dicts
+/// never change after they are made, so a Value may be read from several threads (a render's own namespaces
+/// stay inside it). Texts are UTF-8; whatever came in invalid prints as it came.
 class Value {
  public:
   Value() = default;  ///< None
@@ -54,7 +54,8 @@ class Value {
   static Value big_integer(std::string_view decimal);
   static Value real(double d);
   static Value string(std::string text, bool markup = false);
-  /// list, tuple and dict are for sizes known to be small; what a template makes goes through checked_list and so on.
+  /// list, tuple and dict are for sizes known to be small; what a template makes goes through checked_list
+  /// and so on.
   static Value list(std::vector<Value> items);
   static Value tuple(std::vector<Value> items);
   /// A later entry with an equal key replaces the value of the earlier one.
@@ -80,7 +81,9 @@ class Value {
   // Each accessor's precondition is the kind it names.
   bool as_bool() const { return number_.i != 0; }
   int64_t as_int() const { return number_.i; }  ///< kBool too
-  double as_double() const { return kind_ == ValueKind::kDouble ? number_.d : static_cast<double>(number_.i); }
+  double as_double() const {
+    return kind_ == ValueKind::kDouble ? number_.d : static_cast<double>(number_.i);
+  }
   std::string_view as_string() const;
   size_t code_points() const;
   bool is_ascii() const;
@@ -142,13 +145,15 @@ bool equal(const Value& a, const Value& b);
 /// Whether `v` may be a dict key.
 bool hashable(const Value& v);
 
-/// What a loop over `v` would see: list items, dict keys, the code points of a text; takes the rest of an iterator.
+/// What a loop over `v` would see: list items, dict keys, the code points of a text; takes the rest of an
+/// iterator.
 Result<std::vector<Value>> iterate(const Value& v);
 
 /// len(v), or the TypeError Python raises.
 Result<int64_t> length_of(const Value& v);
 
-/// Reads JSON as Python's json.loads does: order of keys kept, the last of equal keys wins, integers of any size.
+/// Reads JSON as Python's json.loads does: order of keys kept, the last of equal keys wins, integers of any
+/// size.
 Result<Value> parse_json(std::string_view text);
 
 }  // namespace decant::text

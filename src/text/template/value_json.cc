@@ -17,7 +17,8 @@ class Builder : public nlohmann::json_sax<Json> {
   bool boolean(bool v) override { return add(Value::boolean(v)); }
   bool number_integer(number_integer_t v) override { return add(Value::integer(v)); }
   bool number_unsigned(number_unsigned_t v) override {
-    return v <= INT64_MAX ? add(Value::integer(static_cast<int64_t>(v))) : add(Value::big_integer(std::to_string(v)));
+    return v <= INT64_MAX ? add(Value::integer(static_cast<int64_t>(v)))
+                          : add(Value::big_integer(std::to_string(v)));
   }
   bool number_float(number_float_t v, const string_t& digits) override {
     const bool integer = digits.find_first_of(".eE") == string_t::npos;

@@ -51,8 +51,9 @@ constexpr auto kEntries = std::to_array<Entry>({
 });
 
 Adapter find_adapter(const ir::Node& node) {
-  const auto it = std::find_if(kEntries.begin(), kEntries.end(),
-                               [&](const Entry& e) { return e.op == node.op() && e.domain == node.domain(); });
+  const auto it = std::find_if(kEntries.begin(), kEntries.end(), [&](const Entry& e) {
+    return e.op == node.op() && e.domain == node.domain();
+  });
   return it == kEntries.end() ? nullptr : it->adapt;
 }
 
@@ -117,30 +118,37 @@ ir::Value* Adaptation::scalar(std::string_view role, DType dtype, double value) 
   const auto narrow = static_cast<float>(value);
   auto owned = std::make_shared<std::array<std::byte, 8>>();
   switch (dtype) {
-    case DType::kFloat64: std::memcpy(owned->data(), &value, 8); break;
+    case DType::kFloat64:
+      std::memcpy(owned->data(), &value, 8);
+      break;
     case DType::kFloat16:
     case DType::kBFloat16: {
       const uint16_t bits = dtype == DType::kFloat16 ? float_to_f16(narrow) : float_to_bf16(narrow);
       std::memcpy(owned->data(), &bits, 2);
       break;
     }
-    default: dtype = DType::kFloat32; std::memcpy(owned->data(), &narrow, 4);
+    default:
+      dtype = DType::kFloat32;
+      std::memcpy(owned->data(), &narrow, 4);
   }
   return graph.add_constant(graph.unique_name(fmt::format("{}_{}", node.name, role)),
                             ir::Constant::from_tensor(ir::Tensor::view(dtype, {}, owned->data(), owned)));
 }
 
 Status Adaptation::mismatch(std::string_view rule) const {
-  return invalid_model(fmt::format("{} does not fit its opset {}: {}; the model declares the wrong opset version",
-                                   node.describe(), opset, rule));
+  return invalid_model(
+      fmt::format("{} does not fit its opset {}: {}; the model declares the wrong opset version",
+                  node.describe(), opset, rule));
 }
 
 Status Adaptation::check_moved(std::string_view attribute, size_t input, int64_t since) const {
   if (opset >= since && has(attribute)) {
-    return mismatch(fmt::format("'{}' is input {} since opset {}, here it is an attribute", attribute, input, since));
+    return mismatch(
+        fmt::format("'{}' is input {} since opset {}, here it is an attribute", attribute, input, since));
   }
   if (opset < since && node.input(input)) {
-    return mismatch(fmt::format("'{}' is an attribute before opset {}, here it is input {}", attribute, since, input));
+    return mismatch(
+        fmt::format("'{}' is an attribute before opset {}, here it is input {}", attribute, since, input));
   }
   return ok_status();
 }

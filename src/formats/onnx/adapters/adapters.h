@@ -11,8 +11,8 @@
 
 namespace decant::onnx {
 
-/// Rewrites nodes of opset 7 to 28 to the newest form of their operators, sub-graphs included; leaves the graphs
-/// sorted and without dead nodes. Operators without a changed form, or unknown ones, are left alone.
+/// Rewrites nodes of opset 7 to 28 to the newest form of their operators, sub-graphs included; leaves the
+/// graphs sorted and without dead nodes. Operators without a changed form, or unknown ones, are left alone.
 Status adapt_graph(ir::Graph& graph, const std::function<int64_t(const ir::Node*)>& opset_of);
 
 /// What one adapter works on: a node of an old (or the newest) version, in its graph.
@@ -25,7 +25,9 @@ class Adaptation {
   ir::Node& node;
   const int64_t opset;
 
-  bool has(std::string_view attribute) const { return node.attributes.find(attribute) != node.attributes.end(); }
+  bool has(std::string_view attribute) const {
+    return node.attributes.find(attribute) != node.attributes.end();
+  }
   void erase(std::string_view attribute);
   /// A new constant, named after the node and `role`.
   ir::Value* ints(std::string_view role, std::vector<int64_t> values);

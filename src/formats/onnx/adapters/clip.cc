@@ -7,8 +7,8 @@ Status adapt_clip(Adaptation& a) {
   DECANT_RETURN_IF_ERROR(a.check_moved("min", 1, 11));
   DECANT_RETURN_IF_ERROR(a.check_moved("max", 2, 11));
   if (!a.has("min") && !a.has("max")) return ok_status();
-  // The bounds must have the input's type, known here only when the input is typed; float32 otherwise, and then
-  // CastLike makes them fit.
+  // The bounds must have the input's type, known here only when the input is typed; float32 otherwise, and
+  // then CastLike makes them fit.
   const ir::Value* x = a.node.input(0);
   if (!x) return ok_status();
   size_t i = 0;

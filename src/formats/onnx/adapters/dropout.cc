@@ -4,12 +4,13 @@
 
 namespace decant::onnx {
 
-/// Outside training Dropout passes its input on. A used mask, or a training mode that is not constant false, is not
-/// supported.
+/// Outside training Dropout passes its input on. A used mask, or a training mode that is not constant false,
+/// is not supported.
 Status adapt_dropout(Adaptation& a) {
   DECANT_RETURN_IF_ERROR(a.check_moved("ratio", 1, 12));
   const ir::Value* mode = a.node.input(2);
-  if (mode && !(mode->constant && mode->constant->elements() == 1 && mode->constant->tensor().int_at(0) == 0)) {
+  if (mode &&
+      !(mode->constant && mode->constant->elements() == 1 && mode->constant->tensor().int_at(0) == 0)) {
     return unsupported(a.node.describe() + ": training mode is not supported; export the model in eval mode");
   }
   if (const ir::Value* mask = a.node.output(1); mask && (!mask->users().empty() || a.graph.is_output(mask))) {

@@ -24,7 +24,8 @@ Status check_unused(const Adaptation& a, size_t i, std::string_view what) {
 Status adapt_simplified_layer_norm(Adaptation& a) {
   DECANT_RETURN_IF_ERROR(check_unused(a, 1, "inv_std_var"));
   if (!a.node.input(0) || !a.node.input(1)) return invalid_model(a.node.describe() + " needs two inputs");
-  if (a.node.int_attribute("stash_type", 1) != 1) return unsupported(a.node.describe() + ": stash_type other than 1");
+  if (a.node.int_attribute("stash_type", 1) != 1)
+    return unsupported(a.node.describe() + ": stash_type other than 1");
   a.replace_output(0, rms_norm(a, a.node.input(0), a.node.input(1), a.node.int_attribute("axis", -1)));
   a.remove();
   return ok_status();

@@ -2,8 +2,9 @@
 
 namespace decant::onnx {
 
-/// Before opset 13 the input is taken as a matrix, rows being the dims before `axis` (default 1), and each row is
-/// normalised as a whole. That is the new form when `axis` is the last one; otherwise the matrix is made explicitly.
+/// Before opset 13 the input is taken as a matrix, rows being the dims before `axis` (default 1), and each
+/// row is normalised as a whole. That is the new form when `axis` is the last one; otherwise the matrix is
+/// made explicitly.
 Status adapt_softmax(Adaptation& a) {
   if (a.opset >= 13) return ok_status();
   const int64_t axis = a.node.int_attribute("axis", 1);

@@ -48,7 +48,8 @@ ir::Value* axis_size(Lowering& l, ir::Value* x, int64_t axis) {
 /// [S, M] mask of is_causal and the windows: query i at position i, keys j from 0.
 ir::Value* position_mask(Lowering& l, const ir::Node& node, ir::Value* q, ir::Value* k) {
   const bool causal = node.int_attribute("is_causal", 0) != 0;
-  const int64_t left = node.int_attribute("left_window_size", -1), right = node.int_attribute("right_window_size", -1);
+  const int64_t left = node.int_attribute("left_window_size", -1),
+                right = node.int_attribute("right_window_size", -1);
   if (!causal && left < 0 && right < 0) return nullptr;
   const auto range = [&](ir::Value* x) {
     return l.emit("Range", {l.int_scalar(0), axis_size(l, x, 2), l.int_scalar(1)});

@@ -43,9 +43,11 @@ Status lower_scope(ir::Graph& graph, int opset) {
       DECANT_RETURN_IF_ERROR(lower_reduce(lowering, *node));
       continue;
     }
-    const auto rule = std::find_if(kRules.begin(), kRules.end(), [&](const Rule& r) { return r.op == node->op(); });
+    const auto rule =
+        std::find_if(kRules.begin(), kRules.end(), [&](const Rule& r) { return r.op == node->op(); });
     if (rule == kRules.end()) {
-      return lowering.unsupported_node(*node, fmt::format("it came with opset {} and has no rule", needed_opset(*node)));
+      return lowering.unsupported_node(
+          *node, fmt::format("it came with opset {} and has no rule", needed_opset(*node)));
     }
     lowering.begin(*node);
     DECANT_RETURN_IF_ERROR(rule->lower(lowering, *node));

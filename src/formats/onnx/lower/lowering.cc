@@ -11,7 +11,8 @@
 
 namespace decant::onnx {
 
-ir::Node* Lowering::emit_node(std::string op, std::vector<ir::Value*> inputs, size_t outputs, Attributes attributes) {
+ir::Node* Lowering::emit_node(std::string op, std::vector<ir::Value*> inputs, size_t outputs,
+                              Attributes attributes) {
   std::string name = graph_.unique_name(fmt::format("{}/{}", prefix_, op));
   ir::Node* node = graph_.add_node(std::move(op), std::move(inputs), outputs, std::move(name));
   for (auto& [key, value] : attributes) node->attributes[key] = std::move(value);

@@ -12,8 +12,9 @@
 
 namespace decant::onnx {
 
-/// What the rules of lower/ work on: emits typed nodes into one graph, and shares what several nodes need (masks as
-/// numbers, scatter indices, reshaped tables). Values that an emit_* call could not type are reported by status().
+/// What the rules of lower/ work on: emits typed nodes into one graph, and shares what several nodes need
+/// (masks as numbers, scatter indices, reshaped tables). Values that an emit_* call could not type are
+/// reported by status().
 class Lowering {
  public:
   Lowering(ir::Graph& graph, int opset) : graph_(graph), opset_(opset) {}
@@ -24,7 +25,8 @@ class Lowering {
   using Attributes = std::vector<std::pair<std::string, ir::Attribute>>;
   /// A node named `<prefix>/<op>`; returns its first output.
   ir::Value* emit(std::string op, std::vector<ir::Value*> inputs, Attributes attributes = {});
-  ir::Node* emit_node(std::string op, std::vector<ir::Value*> inputs, size_t outputs, Attributes attributes = {});
+  ir::Node* emit_node(std::string op, std::vector<ir::Value*> inputs, size_t outputs,
+                      Attributes attributes = {});
   ir::Value* ints(std::vector<int64_t> values);
   ir::Value* int_scalar(int64_t value);
   /// A rank-0 float constant.

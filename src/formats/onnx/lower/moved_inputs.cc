@@ -23,7 +23,8 @@ Status lower_split(Lowering& l, ir::Node& node) {
     const auto rank = static_cast<int64_t>(x->shape->size());
     const int64_t axis = node.int_attribute("axis", 0);
     const int64_t at = axis < 0 ? axis + rank : axis;
-    const auto size = at >= 0 && at < rank ? (*x->shape)[static_cast<size_t>(at)].as_constant() : std::nullopt;
+    const auto size =
+        at >= 0 && at < rank ? (*x->shape)[static_cast<size_t>(at)].as_constant() : std::nullopt;
     if (size && *count > 0 && *size % *count) return l.unsupported_node(node, "parts of unequal size");
   }
   node.attributes.erase("num_outputs");

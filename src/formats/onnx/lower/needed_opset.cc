@@ -13,18 +13,24 @@ struct Since {
 };
 
 constexpr auto kSince = std::to_array<Since>({
-    {"Attention", 23},        {"BitCast", 26},          {"BitwiseAnd", 18},     {"BitwiseNot", 18},
-    {"BitwiseOr", 18},        {"BitwiseXor", 18},       {"CastLike", 15},       {"CausalConvWithState", 27},
-    {"CumProd", 26},          {"Gelu", 20},             {"HardSwish", 14},      {"LayerNormalization", 17},
-    {"LinearAttention", 27},  {"RMSNormalization", 23}, {"RotaryEmbedding", 23}, {"SwiGLU", 28},
-    {"Swish", 24},            {"TensorScatter", 24},    {"Trilu", 14},
+    {"Attention", 23},       {"BitCast", 26},
+    {"BitwiseAnd", 18},      {"BitwiseNot", 18},
+    {"BitwiseOr", 18},       {"BitwiseXor", 18},
+    {"CastLike", 15},        {"CausalConvWithState", 27},
+    {"CumProd", 26},         {"Gelu", 20},
+    {"HardSwish", 14},       {"LayerNormalization", 17},
+    {"LinearAttention", 27}, {"RMSNormalization", 23},
+    {"RotaryEmbedding", 23}, {"SwiGLU", 28},
+    {"Swish", 24},           {"TensorScatter", 24},
+    {"Trilu", 14},
 });
 
 }  // namespace
 
 int needed_opset(const ir::Node& node) {
   if (node.is("Attention")) {
-    const bool window = node.int_attribute("left_window_size", -1) >= 0 || node.int_attribute("right_window_size", -1) >= 0;
+    const bool window =
+        node.int_attribute("left_window_size", -1) >= 0 || node.int_attribute("right_window_size", -1) >= 0;
     return window ? 25 : node.input(6) ? 24 : 23;
   }
   const std::string_view op = node.op();

@@ -16,7 +16,8 @@ Status lower_rms_normalization(Lowering& l, ir::Node& node) {
   ir::Value* wide = l.cast(x, compute);
   ir::Value* squares = l.emit("Mul", {wide, wide});
   ir::Value* mean = l.emit("ReduceMean", {squares, l.ints(axes)}, {{"keepdims", int64_t{1}}});
-  ir::Value* root = l.emit("Sqrt", {l.emit("Add", {mean, l.number(compute, node.float_attribute("epsilon", 1e-5f))})});
+  ir::Value* root =
+      l.emit("Sqrt", {l.emit("Add", {mean, l.number(compute, node.float_attribute("epsilon", 1e-5f))})});
   ir::Value* normed = l.cast(l.emit("Div", {wide, root}), dtype);
   l.replace(node, 0, l.emit("Mul", {normed, l.cast(node.input(1), dtype)}));
   return ok_status();

@@ -30,7 +30,8 @@ Status lower_rotary_embedding(Lowering& l, ir::Node& node) {
   if (!size) return l.unsupported_node(node, "the head size is not known");
   const int64_t partial = node.int_attribute("rotary_embedding_dim", 0);
   const int64_t rotated = partial ? partial : *size;
-  if (rotated <= 0 || rotated > *size || rotated % 2) return l.unsupported_node(node, "rotary_embedding_dim does not fit");
+  if (rotated <= 0 || rotated > *size || rotated % 2)
+    return l.unsupported_node(node, "rotary_embedding_dim does not fit");
   const int64_t half = rotated / 2, rest = *size - rotated;
   ir::Value* cos = table(l, node.input(1), node.input(3));
   ir::Value* sin = table(l, node.input(2), node.input(3));
@@ -57,8 +58,9 @@ Status lower_rotary_embedding(Lowering& l, ir::Node& node) {
   ir::Value* imaginary = l.emit("Add", {l.emit("Mul", {second, cos}), l.emit("Mul", {first, sin})});
   ir::Value* y = nullptr;
   if (interleaved) {
-    ir::Value* pairs = l.emit("Concat", {l.emit("Unsqueeze", {real, l.ints({4})}),
-                                         l.emit("Unsqueeze", {imaginary, l.ints({4})})}, last);
+    ir::Value* pairs = l.emit(
+        "Concat", {l.emit("Unsqueeze", {real, l.ints({4})}), l.emit("Unsqueeze", {imaginary, l.ints({4})})},
+        last);
     y = l.emit("Reshape", {pairs, l.ints({0, 0, 0, rotated})});
     if (kept) y = l.emit("Concat", {y, kept}, last);
   } else {

@@ -5,8 +5,8 @@
 namespace decant::onnx {
 namespace {
 
-/// Positions along `axis` for every element of `update`: write_indices[b] + s, in update's shape. Shared by the nodes
-/// whose updates have equal shapes.
+/// Positions along `axis` for every element of `update`: write_indices[b] + s, in update's shape. Shared by
+/// the nodes whose updates have equal shapes.
 ir::Value* scatter_indices(Lowering& l, ir::Value* update, ir::Value* write, size_t axis) {
   const std::string key =
       fmt::format("scatter {} {} {}", static_cast<const void*>(write), axis, ir::to_string(*update->shape));
@@ -14,7 +14,8 @@ ir::Value* scatter_indices(Lowering& l, ir::Value* update, ir::Value* write, siz
   if (it != l.shared.end()) return it->second;
   const size_t rank = update->shape->size();
   ir::Value* shape = l.emit("Shape", {update});
-  ir::Value* count = l.emit("Gather", {shape, l.int_scalar(static_cast<int64_t>(axis))}, {{"axis", int64_t{0}}});
+  ir::Value* count =
+      l.emit("Gather", {shape, l.int_scalar(static_cast<int64_t>(axis))}, {{"axis", int64_t{0}}});
   ir::Value* steps = l.emit("Range", {l.int_scalar(0), count, l.int_scalar(1)});
   std::vector<int64_t> column(rank, 1);
   column[axis] = -1;
@@ -30,7 +31,8 @@ ir::Value* scatter_indices(Lowering& l, ir::Value* update, ir::Value* write, siz
 }  // namespace
 
 Status lower_tensor_scatter(Lowering& l, ir::Node& node) {
-  if (node.string_attribute("mode", "linear") != "linear") return l.unsupported_node(node, "mode other than linear");
+  if (node.string_attribute("mode", "linear") != "linear")
+    return l.unsupported_node(node, "mode other than linear");
   ir::Value* update = node.input(1);
   if (!update->shape) return l.unsupported_node(node, "the rank of its update is not known");
   const auto rank = static_cast<int64_t>(update->shape->size());
