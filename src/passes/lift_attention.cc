@@ -136,37 +136,27 @@ bool rank4(const Value* v) { return v->shape && v->shape->size() == 4; }
 }  // namespace
 
 Result<bool> lift_attention(Graph& graph) {
-  bool changed = false;
-  const size_t count = graph.nodes().size();
-  for (size_t i = 0; i < count; ++i) {
-    Node* product = graph.nodes()[i].get();
-    if (!product || !product->is("MatMul") || !rank4(product->output(0))) continue;
-    Node* softmax = producer(skip_guards(product->input(0)), "Softmax");
-    if (!softmax) continue;
+  return rewrite(graph, [&](Node& product) -> Result<Value*> {
+    if (!product.is("MatMul") || !rank4(product.output(0))) return nullptr;
+    Node* softmax = producer(skip_guards(product.input(0)), "Softmax");
+    if (!softmax) return nullptr;
     const int64_t axis = softmax->int_attribute("axis", -1);
-    if (axis != -1 && axis != 3) continue;
+    if (axis != -1 && axis != 3) return nullptr;
     auto s = match_scores(skip_float_casts(softmax->input(0)));
-    if (!s || !rank4(s->q) || !rank4(s->k) || !rank4(product->input(1)) || s->scale <= 0) continue;
-    Value *k = unrepeated(s->k), *v = unrepeated(product->input(1));
+    if (!s || !rank4(s->q) || !rank4(s->k) || !rank4(product.input(1)) || s->scale <= 0) return nullptr;
+    Value *k = unrepeated(s->k), *v = unrepeated(product.input(1));
     if (!k->shape || !v->shape || (*k->shape)[1] != (*v->shape)[1]) {
       k = s->k;
-      v = product->input(1);
+      v = product.input(1);
     }
-    if (k->dtype != s->q->dtype || v->dtype != s->q->dtype || s->q->dtype != product->output(0)->dtype)
-      continue;
-    std::map<std::string, ir::Attribute, std::less<>> attributes = {{"scale", static_cast<float>(s->scale)}};
+    const DType dtype = product.output(0)->dtype;
+    if (s->q->dtype != dtype || k->dtype != dtype || v->dtype != dtype) return nullptr;
+    Attributes attributes = {{"scale", static_cast<float>(s->scale)}};
     if (s->softcap > 0) attributes["softcap"] = static_cast<float>(s->softcap);
     std::vector<Value*> inputs = {s->q, k, v};
     if (s->mask) inputs.push_back(as_bool_mask(s->mask));
-    DECANT_ASSIGN(Node * attention, add_typed(graph, "Attention", inputs, std::move(attributes)));
-    replace(graph, product->output(0), attention->output(0));
-    changed = true;
-  }
-  if (changed) {
-    graph.remove_dead();
-    DECANT_RETURN_IF_ERROR(graph.sort());
-  }
-  return changed;
+    return add_typed(graph, "Attention", inputs, std::move(attributes));
+  });
 }
 
 }  // namespace decant::passes

@@ -69,61 +69,19 @@ std::optional<Normalised> normalised(Value* value) {
 }  // namespace
 
 Result<bool> lift_rms_norm(Graph& graph) {
-  bool changed = false;
-  const size_t count = graph.nodes().size();
-  for (size_t i = 0; i < count; ++i) {
-    Node* node = graph.nodes()[i].get();
-    if (!node || !node->is("Mul")) continue;
+  return rewrite(graph, [&](Node& node) -> Result<Value*> {
+    if (!node.is("Mul")) return nullptr;
     for (size_t side = 0; side < 2; ++side) {
-      Value* weight = node->input(side);
-      const auto n = normalised(skip_float_casts(node->input(1 - side)));
+      Value* weight = node.input(side);
+      const auto n = normalised(skip_float_casts(node.input(1 - side)));
       if (!n || !weight->shape || weight->shape->size() != 1) continue;
       Value* x = skip_float_casts(n->x);
-      if (!x->shape || x->shape->empty() || x->dtype != node->output(0)->dtype) continue;
-      DECANT_ASSIGN(Node * norm, add_typed(graph, "RMSNormalization", {x, weight},
-                                           {{"axis", int64_t{-1}}, {"epsilon", n->epsilon}}));
-      replace(graph, node->output(0), norm->output(0));
-      changed = true;
-      break;
+      if (!x->shape || x->shape->empty() || x->dtype != node.output(0)->dtype) continue;
+      return add_typed(graph, "RMSNormalization", {x, weight},
+                       {{"axis", int64_t{-1}}, {"epsilon", n->epsilon}});
     }
-  }
-  if (changed) {
-    graph.remove_dead();
-    DECANT_RETURN_IF_ERROR(graph.sort());
-  }
-  return changed;
-}
-
-Result<bool> lift_swiglu(Graph& graph) {
-  bool changed = false;
-  for (int round = 0; round < 2; ++round) {
-    const size_t count = graph.nodes().size();
-    for (size_t i = 0; i < count; ++i) {
-      Node* node = graph.nodes()[i].get();
-      if (!node || !node->is("Mul")) continue;
-      for (size_t side = 0; side < 2; ++side) {
-        Value *a = node->input(side), *b = node->input(1 - side);
-        Node* lifted = nullptr;
-        Node* sigmoid = producer(a, "Sigmoid");
-        Node* swish = producer(a, "Swish");
-        if (round == 0 && sigmoid && sigmoid->input(0) == b) {
-          DECANT_ASSIGN(lifted, add_typed(graph, "Swish", {b}));
-        } else if (round == 1 && swish && a->users().size() == 1 && a->shape && b->shape &&
-                   *a->shape == *b->shape) {
-          DECANT_ASSIGN(lifted, add_typed(graph, "SwiGLU", {swish->input(0), b}));
-        }
-        if (!lifted) continue;
-        replace(graph, node->output(0), lifted->output(0));
-        changed = true;
-        break;
-      }
-    }
-  }
-  if (changed) {
-    graph.remove_dead();
-    DECANT_RETURN_IF_ERROR(graph.sort());
-  }
-  return changed;
+    return nullptr;
+  });
 }
 
 }  // namespace decant::passes

@@ -82,16 +82,14 @@ class Tables {
     if (node->is("Cos") || node->is("Sin") || node->is("Cast")) {
       DECANT_ASSIGN(Value * x, build(node->input(0), depth + 1));
       if (!x) return nullptr;
-      DECANT_ASSIGN(Node * copy, add_typed(graph_, node->op(), {x}, node->attributes));
-      return copy->output(0);
+      return add_typed(graph_, node->op(), {x}, node->attributes);
     }
     if (node->is("Mul")) {
       const auto side = scalar_side(node);
       if (!side) return nullptr;
       DECANT_ASSIGN(Value * x, build(side->rest, depth + 1));
       if (!x) return nullptr;
-      DECANT_ASSIGN(Node * copy, add_typed(graph_, "Mul", {x, other_input(node, side->rest)}));
-      return copy->output(0);
+      return add_typed(graph_, "Mul", {x, other_input(node, side->rest)});
     }
     return nullptr;
   }
@@ -137,65 +135,53 @@ Value* squeezed(Value* table) {
 }
 
 /// concat(a·c - b·s, b·c + a·s[, rest]) of split(x): the RotaryEmbedding of x, or null.
-Result<Node*> from_split(Graph& graph, Node* concat) {
-  if (!concat->is("Concat") || concat->inputs().size() < 2 || concat->inputs().size() > 3) return nullptr;
-  Node *minus = producer(concat->input(0), "Sub"), *plus = producer(concat->input(1), "Add");
+Result<Value*> from_split(Graph& graph, Node& concat) {
+  if (concat.inputs().size() < 2 || concat.inputs().size() > 3) return nullptr;
+  Node *minus = producer(concat.input(0), "Sub"), *plus = producer(concat.input(1), "Add");
   Node* first = minus ? producer(minus->input(0), "Mul") : nullptr;
   if (!first || !plus) return nullptr;
   Node* split = split_in_halves(first->input(0));
   if (!split) split = split_in_halves(first->input(1));
-  if (!split || split->outputs().size() != concat->inputs().size()) return nullptr;
-  if (split->outputs().size() == 3 && concat->input(2) != split->output(2)) return nullptr;
+  if (!split || split->outputs().size() != concat.inputs().size()) return nullptr;
+  if (split->outputs().size() == 3 && concat.input(2) != split->output(2)) return nullptr;
   Value *a = split->output(0), *b = split->output(1);
   const auto lower = products(minus, a, b), upper = products(plus, b, a);
   if (!lower || !upper || lower->c != upper->c || lower->s != upper->s) return nullptr;
   Value *cos = squeezed(lower->c), *sin = squeezed(lower->s);
   if (!cos || !sin || cos->dtype != a->dtype) return nullptr;
-  std::map<std::string, ir::Attribute, std::less<>> attributes;
+  Attributes attributes;
   if (split->outputs().size() == 3) attributes["rotary_embedding_dim"] = a->shape->back().constant() * 2;
   return add_typed(graph, "RotaryEmbedding", {split->input(0), cos, sin}, std::move(attributes));
+}
+
+/// x · cos + rotate_half(x) · sin: the RotaryEmbedding of x, or null.
+Result<Value*> from_rotate_half(Graph& graph, Tables& tables, Node& add) {
+  for (size_t side = 0; side < 2; ++side) {
+    Node *plain = producer(add.input(side), "Mul"), *turned = producer(add.input(1 - side), "Mul");
+    if (!plain || !turned) continue;
+    Value *x = nullptr, *sin = nullptr;
+    for (size_t s = 0; s < 2 && !x; ++s) {
+      x = rotated(turned->input(s));
+      sin = turned->input(1 - s);
+    }
+    Value* cos = x ? other_input(plain, x) : nullptr;
+    if (!cos || !x->shape || x->shape->size() != 4 || !cos->shape || cos->shape->size() != 4) continue;
+    DECANT_ASSIGN(Value * half_cos, tables.half(cos));
+    DECANT_ASSIGN(Value * half_sin, tables.half(sin));
+    if (!half_cos || !half_sin || !half_cos->shape || half_cos->shape->size() != 3) continue;
+    return add_typed(graph, "RotaryEmbedding", {x, half_cos, half_sin});
+  }
+  return nullptr;
 }
 
 }  // namespace
 
 Result<bool> lift_rotary(Graph& graph) {
-  bool changed = false;
   Tables tables(graph);
-  const size_t count = graph.nodes().size();
-  for (size_t i = 0; i < count; ++i) {
-    Node* add = graph.nodes()[i].get();
-    if (add && add->is("Concat")) {
-      DECANT_ASSIGN(Node * rotary, from_split(graph, add));
-      if (rotary) {
-        replace(graph, add->output(0), rotary->output(0));
-        changed = true;
-      }
-    }
-    if (!add || !add->is("Add")) continue;
-    for (size_t side = 0; side < 2; ++side) {
-      Node *plain = producer(add->input(side), "Mul"), *turned = producer(add->input(1 - side), "Mul");
-      if (!plain || !turned) continue;
-      Value *x = nullptr, *sin = nullptr;
-      for (size_t s = 0; s < 2 && !x; ++s) {
-        x = rotated(turned->input(s));
-        sin = turned->input(1 - s);
-      }
-      Value* cos = x ? other_input(plain, x) : nullptr;
-      if (!cos || !x->shape || x->shape->size() != 4 || !cos->shape || cos->shape->size() != 4) continue;
-      DECANT_ASSIGN(Value * half_cos, tables.half(cos));
-      DECANT_ASSIGN(Value * half_sin, tables.half(sin));
-      if (!half_cos || !half_sin || !half_cos->shape || half_cos->shape->size() != 3) continue;
-      DECANT_ASSIGN(Node * rotary, add_typed(graph, "RotaryEmbedding", {x, half_cos, half_sin}));
-      replace(graph, add->output(0), rotary->output(0));
-      changed = true;
-      break;
-    }
-  }
-  if (changed) {
-    graph.remove_dead();
-    DECANT_RETURN_IF_ERROR(graph.sort());
-  }
-  return changed;
+  return rewrite(graph, [&](Node& node) -> Result<Value*> {
+    if (node.is("Concat")) return from_split(graph, node);
+    return node.is("Add") ? from_rotate_half(graph, tables, node) : Result<Value*>(nullptr);
+  });
 }
 
 }  // namespace decant::passes

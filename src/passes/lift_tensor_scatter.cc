@@ -40,55 +40,45 @@ Result<Value*> per_row(Graph& graph, Value* value, Value* update) {
   const int64_t flat[] = {-1};
   Value* flat_shape = graph.add_constant(graph.unique_name("flat_shape"),
                                          ir::Constant::from_tensor(ir::Tensor::vector(flat)));
-  DECANT_ASSIGN(Node * reshape, add_typed(graph, "Reshape", {value, flat_shape}));
-  if ((*value->shape)[0] == batch) return reshape->output(0);
-  DECANT_ASSIGN(Node * rows,
+  DECANT_ASSIGN(Value * flat_value, add_typed(graph, "Reshape", {value, flat_shape}));
+  if ((*value->shape)[0] == batch) return flat_value;
+  DECANT_ASSIGN(Value * rows,
                 add_typed(graph, "Shape", {update}, {{"start", int64_t{0}}, {"end", int64_t{1}}}));
-  DECANT_ASSIGN(Node * expand, add_typed(graph, "Expand", {reshape->output(0), rows->output(0)}));
-  return expand->output(0);
+  return add_typed(graph, "Expand", {flat_value, rows});
+}
+
+/// Whether the scatter writes whole [channels] rows for all batches and heads.
+bool covers_rows(const Node& scatter) {
+  const Value *past = scatter.input(0), *index = scatter.input(1), *update = scatter.input(2);
+  if (!past->shape || !update->shape || !index->shape || past->shape->size() != kRank ||
+      update->shape->size() != kRank || *index->shape != *update->shape) {
+    return false;
+  }
+  for (size_t d = 0; d < kRank; ++d) {
+    if (d != kPositions && (*past->shape)[d] != (*update->shape)[d]) return false;
+  }
+  return true;
 }
 
 }  // namespace
 
 Result<bool> lift_tensor_scatter(Graph& graph) {
-  bool changed = false;
-  const size_t count = graph.nodes().size();
-  for (size_t i = 0; i < count; ++i) {
-    Node* node = graph.nodes()[i].get();
-    if (!node || !node->is("ScatterElements") || node->string_attribute("reduction", "none") != "none")
-      continue;
-    const int64_t axis = node->int_attribute("axis", 0);
-    Value *past = node->input(0), *index = node->input(1), *update = node->input(2);
-    if (axis != 2 && axis != -2) continue;
-    if (!past->shape || !update->shape || !index->shape || update->shape->size() != kRank ||
-        *index->shape != *update->shape)
-      continue;
-    // The update must cover all batches, heads and channels.
-    bool covers = true;
-    for (size_t d = 0; d < kRank; ++d)
-      covers = covers && (d == kPositions || (*past->shape)[d] == (*update->shape)[d]);
-    Node* expand = producer(index, "Expand");
+  return rewrite(graph, [&](Node& node) -> Result<Value*> {
+    if (!node.is("ScatterElements") || node.string_attribute("reduction", "none") != "none") return nullptr;
+    const int64_t axis = node.int_attribute("axis", 0);
+    if ((axis != 2 && axis != -2) || !covers_rows(node)) return nullptr;
+    Value *past = node.input(0), *update = node.input(2);
+    Node* expand = producer(node.input(1), "Expand");
     Node* add = expand ? producer(expand->input(0), "Add") : nullptr;
-    if (!covers || !add) continue;
-    for (size_t side = 0; side < 2; ++side) {
+    for (size_t side = 0; add && side < 2; ++side) {
       if (!counts_positions(add->input(side), (*update->shape)[kPositions])) continue;
       DECANT_ASSIGN(Value * write, per_row(graph, add->input(1 - side), update));
       if (!write) continue;
-      DECANT_ASSIGN(Node * scatter, add_typed(graph, "TensorScatter", {past, update, write},
-                                              {{"axis", int64_t{2}}, {"mode", std::string("linear")}}));
-      replace(graph, node->output(0), scatter->output(0));
-      for (ir::State& s : graph.states) {
-        if (s.input == past && s.output == node->output(0)) s.output = scatter->output(0);
-      }
-      changed = true;
-      break;
+      return add_typed(graph, "TensorScatter", {past, update, write},
+                       {{"axis", int64_t{2}}, {"mode", std::string("linear")}});
     }
-  }
-  if (changed) {
-    graph.remove_dead();
-    DECANT_RETURN_IF_ERROR(graph.sort());
-  }
-  return changed;
+    return nullptr;
+  });
 }
 
 }  // namespace decant::passes

@@ -42,12 +42,12 @@ Value* skip_float_casts(Value* value) {
   return value;
 }
 
-Result<Node*> add_typed(Graph& graph, std::string op, std::vector<Value*> inputs,
-                        std::map<std::string, ir::Attribute, std::less<>> attributes, std::string domain) {
+Result<Value*> add_typed(Graph& graph, std::string op, std::vector<Value*> inputs, Attributes attributes,
+                         std::string domain) {
   Node* node = graph.add_node(std::move(op), std::move(inputs), 1, "", std::move(domain));
   node->attributes = std::move(attributes);
   DECANT_RETURN_IF_ERROR(ir::infer_node(graph, *node));
-  return node;
+  return node->output(0);
 }
 
 void replace(Graph& graph, Value* from, Value* to) {
@@ -57,6 +57,24 @@ void replace(Graph& graph, Value* from, Value* to) {
     to->name = std::move(name);
   }
   graph.replace_all_uses(from, to);
+}
+
+Result<bool> rewrite(Graph& graph, const std::function<Result<Value*>(Node& node)>& replacement) {
+  bool changed = false;
+  const size_t count = graph.nodes().size();
+  for (size_t i = 0; i < count; ++i) {
+    Node* node = graph.nodes()[i].get();
+    if (!node || !node->output(0)) continue;
+    DECANT_ASSIGN(Value * value, replacement(*node));
+    if (!value) continue;
+    replace(graph, node->output(0), value);
+    changed = true;
+  }
+  if (changed) {
+    graph.remove_dead();
+    DECANT_RETURN_IF_ERROR(graph.sort());
+  }
+  return changed;
 }
 
 }  // namespace decant::passes

@@ -1,6 +1,7 @@
 #pragma once
 
-#include <initializer_list>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -34,13 +35,19 @@ std::optional<ScalarSide> scalar_side(const ir::Node* node);
 /// Steps over Cast nodes that do not change the kind of number (between float dtypes).
 ir::Value* skip_float_casts(ir::Value* value);
 
-/// Adds a node and types it. The caller guarantees that the op accepts the inputs.
-Result<ir::Node*> add_typed(ir::Graph& graph, std::string op, std::vector<ir::Value*> inputs,
-                            std::map<std::string, ir::Attribute, std::less<>> attributes = {},
-                            std::string domain = "");
+using Attributes = std::map<std::string, ir::Attribute, std::less<>>;
+
+/// Adds a node and types it; returns its first output. The caller guarantees that the op accepts the inputs.
+Result<ir::Value*> add_typed(ir::Graph& graph, std::string op, std::vector<ir::Value*> inputs,
+                             Attributes attributes = {}, std::string domain = "");
 
 /// Redirects the users of `from` to `to`, keeping graph-output names: `to` takes the name of an output it
 /// replaces.
 void replace(ir::Graph& graph, ir::Value* from, ir::Value* to);
+
+/// Offers every node of the graph to `replacement`, which returns the value that takes the place of the
+/// node's first output, or null. Nodes that it adds are not offered. Cleans up and sorts when anything
+/// changed.
+Result<bool> rewrite(ir::Graph& graph, const std::function<Result<ir::Value*>(ir::Node& node)>& replacement);
 
 }  // namespace decant::passes

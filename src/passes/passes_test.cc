@@ -21,7 +21,7 @@ Value* node(Graph& g, std::string op, std::vector<Value*> inputs,
             std::map<std::string, ir::Attribute, std::less<>> attributes = {}) {
   auto n = add_typed(g, std::move(op), std::move(inputs), std::move(attributes));
   EXPECT_TRUE(n.ok()) << n.status().to_string();
-  return (*n)->output(0);
+  return *n;
 }
 
 size_t count(const Graph& g, std::string_view op) {

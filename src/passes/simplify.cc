@@ -54,7 +54,7 @@ Result<bool> simplify(Graph& graph) {
       changed = true;
       continue;
     }
-    // Transpose of Transpose and Reshape of Reshape: the outer one can read the inner one's input.
+    // Reshape of Reshape: the outer one can read the inner one's input.
     if (Node* inner = node->is("Reshape") ? producer(node->input(0), "Reshape") : nullptr) {
       const auto shape = ints(node->input(1));
       bool copies_dims = !shape.has_value();
@@ -71,25 +71,15 @@ Result<bool> simplify(Graph& graph) {
 }
 
 Result<bool> fold_weight_transpose(Graph& graph) {
-  bool changed = false;
-  const size_t count = graph.nodes().size();
-  for (size_t i = 0; i < count; ++i) {
-    Node* node = graph.nodes()[i].get();
-    if (!node || !node->is("MatMul")) continue;
-    Node* transpose = producer(node->input(1), "Transpose");
-    if (!transpose || !transpose->input(0)->constant || transpose->input(0)->constant->dims().size() != 2)
-      continue;
-    if (identity_permutation(*transpose)) continue;
-    DECANT_ASSIGN(Node * fused, add_typed(graph, "FusedMatMul", {node->input(0), transpose->input(0)},
-                                          {{"transB", int64_t{1}}}, "com.microsoft"));
-    replace(graph, node->output(0), fused->output(0));
-    changed = true;
-  }
-  if (changed) {
-    graph.remove_dead();
-    DECANT_RETURN_IF_ERROR(graph.sort());
-  }
-  return changed;
+  return rewrite(graph, [&](Node& node) -> Result<Value*> {
+    if (!node.is("MatMul")) return nullptr;
+    Node* transpose = producer(node.input(1), "Transpose");
+    if (!transpose || identity_permutation(*transpose)) return nullptr;
+    Value* matrix = transpose->input(0);
+    if (!matrix->constant || matrix->constant->dims().size() != 2) return nullptr;
+    return add_typed(graph, "FusedMatMul", {node.input(0), matrix}, {{"transB", int64_t{1}}},
+                     "com.microsoft");
+  });
 }
 
 }  // namespace decant::passes

@@ -115,12 +115,12 @@ Result<bool> fix_states(Graph& graph) {
   if (fresh_shape.size() != 4) return false;
 
   // [batch] tensors of the write position and of the valid length after writing.
-  DECANT_ASSIGN(Node * batch_shape,
+  DECANT_ASSIGN(Value * batch_shape,
                 add_typed(graph, "Shape", {caches[0].fresh}, {{"start", int64_t{0}}, {"end", int64_t{1}}}));
-  DECANT_ASSIGN(Node * query_shape,
+  DECANT_ASSIGN(Value * query_shape,
                 add_typed(graph, "Shape", {caches[0].fresh}, {{"start", int64_t{2}}, {"end", int64_t{3}}}));
-  DECANT_ASSIGN(Node * at, add_typed(graph, "Expand", {length, batch_shape->output(0)}));
-  DECANT_ASSIGN(Node * total, add_typed(graph, "Add", {at->output(0), query_shape->output(0)}));
+  DECANT_ASSIGN(Value * at, add_typed(graph, "Expand", {length, batch_shape}));
+  DECANT_ASSIGN(Value * total, add_typed(graph, "Add", {at, query_shape}));
 
   ir::Shape fixed = shape;
   fixed[2] = ir::Dim::symbol("max_cache_len");
@@ -130,12 +130,12 @@ Result<bool> fix_states(Graph& graph) {
     fixed[3] = (*s.input->shape)[3];
     s.input->shape = fixed;
     s.form = State::Form::kFixed;
-    DECANT_ASSIGN(Node * scatter, add_typed(graph, "TensorScatter", {s.input, c.fresh, at->output(0)},
-                                            {{"axis", int64_t{2}}}));
+    DECANT_ASSIGN(Value * scatter,
+                  add_typed(graph, "TensorScatter", {s.input, c.fresh, at}, {{"axis", int64_t{2}}}));
     const std::vector<Node*> readers = s.output->users();
-    replace(graph, s.output, scatter->output(0));
+    replace(graph, s.output, scatter);
     for (Node* reader : readers) {
-      reader->set_input(6, total->output(0));
+      reader->set_input(6, total);
     }
   }
   graph.remove_dead();
@@ -172,11 +172,11 @@ Result<bool> keep_last_logits(Graph& graph) {
       ir::SymbolRange& range = graph.symbol_ranges[symbol];
       range.min = std::max<int64_t>(range.min, 1);
     }
-    DECANT_ASSIGN(Node * slice,
+    DECANT_ASSIGN(Value * slice,
                   add_typed(graph, "Slice",
                             {x, constant("last_row_start", -1), constant("last_row_end", INT64_MAX),
                              constant("last_row_axis", 1)}));
-    first->set_input(0, slice->output(0));
+    first->set_input(0, slice);
     DECANT_RETURN_IF_ERROR(graph.sort());
     DECANT_RETURN_IF_ERROR(ir::infer_types(graph));
     return true;

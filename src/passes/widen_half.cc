@@ -116,9 +116,9 @@ Result<bool> widen_half(Graph& graph) {
     if (narrowing.count(node)) continue;
     for (Value* out : node->outputs()) {
       if (!out || !is_half(out->dtype) || caches.count(out) || graph.is_output(out)) continue;
-      DECANT_ASSIGN(Node * cast, add_typed(graph, "Cast", {out}, {{"to", kOnnxFloat}}));
-      graph.replace_all_uses(out, cast->output(0));
-      cast->set_input(0, out);
+      DECANT_ASSIGN(Value * cast, add_typed(graph, "Cast", {out}, {{"to", kOnnxFloat}}));
+      graph.replace_all_uses(out, cast);
+      cast->producer->set_input(0, out);
     }
   }
   DECANT_RETURN_IF_ERROR(graph.sort());
