@@ -135,6 +135,15 @@ Status Plan::resize() {
       buffer = std::max(buffer, static_cast<int64_t>(*bytes));
     }
   }
+  for (int v : aliases_) {
+    const Arg &view = args_[static_cast<size_t>(v)],
+              &whole = args_[static_cast<size_t>(values_[static_cast<size_t>(v)].root)];
+    if (view.elements != whole.elements) {
+      return invalid_argument("a reshape of " + ir::describe(whole.dtype, whole.shape()) + " to " +
+                              ir::describe(view.dtype, view.shape()) +
+                              " does not keep the number of elements");
+    }
+  }
   scratch_bytes_ = 0;
   for (Step& step : steps_) {
     if (!step.kernel) continue;
@@ -158,16 +167,14 @@ Status Plan::resize() {
     arena_bytes_ = total;
   }
   std::byte* at = arena_ + align_up(scratch_bytes_);
-  std::vector<int64_t>& offsets = buffer_bytes_;  // from sizes to offsets, in place
-  int64_t offset = 0;
-  for (int64_t& b : offsets) {
-    const auto size = static_cast<int64_t>(align_up(static_cast<size_t>(b)));
-    b = offset;
-    offset += size;
+  size_t offset = 0;
+  for (size_t b = 0; b < buffer_bytes_.size(); ++b) {
+    buffer_offsets_[b] = offset;
+    offset += align_up(static_cast<size_t>(buffer_bytes_[b]));
   }
   for (size_t v = 0; v < values_.size(); ++v) {
     if (values_[v].storage == Storage::kArena)
-      args_[v].data = at + offsets[static_cast<size_t>(values_[v].buffer)];
+      args_[v].data = at + buffer_offsets_[static_cast<size_t>(values_[v].buffer)];
   }
   return ok_status();
 }

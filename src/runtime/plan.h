@@ -108,6 +108,7 @@ class Plan {
   std::vector<int64_t> bound_symbols_;
   int buffer_count_ = 0;
   std::vector<int64_t> buffer_bytes_;
+  std::vector<size_t> buffer_offsets_;
   std::byte* arena_ = nullptr;
   size_t arena_bytes_ = 0, scratch_bytes_ = 0;
   bool profiling_ = false, ready_ = false;

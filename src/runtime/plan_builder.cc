@@ -208,6 +208,8 @@ Status PlanBuilder::add_node(const Node& node) {
                        ": a branch whose condition is not known when the model is compiled");
   }
   std::unique_ptr<Kernel> kernel;
+  for (int i : inputs)
+    dynamic = dynamic || (i >= 0 && plan_.values_[static_cast<size_t>(i)].storage == Plan::Storage::kDynamic);
   if (!dynamic && !options_.reference) kernel = make_kernel(node);
   return add_step(node, std::move(kernel), std::move(inputs), std::move(outputs));
 }
@@ -294,6 +296,7 @@ void PlanBuilder::plan_memory() {
   const std::vector<int> slots = assign_slots(wanted, &plan_.buffer_count_);
   for (size_t i = 0; i < owner.size(); ++i) plan_.values_[static_cast<size_t>(owner[i])].buffer = slots[i];
   plan_.buffer_bytes_.resize(static_cast<size_t>(plan_.buffer_count_));
+  plan_.buffer_offsets_.resize(static_cast<size_t>(plan_.buffer_count_));
 }
 
 }  // namespace decant::runtime

@@ -43,6 +43,10 @@ class Attention final : public Kernel {
           return out_of_range("the cache holds " + std::to_string(buffer) + " positions, " +
                               std::to_string(n) + " are needed; raise --max-cache-len");
         }
+        if (args.mask && args.mask_key_stride == 1 && n > args.kv_length) {
+          return invalid_argument("the mask covers " + std::to_string(args.kv_length) + " keys, " +
+                                  std::to_string(n) + " are valid");
+        }
       }
       args.kv_lengths = valid->as<const int64_t>();
     }

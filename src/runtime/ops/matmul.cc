@@ -14,6 +14,14 @@ bool is_weight_dtype(DType t) {
 
 bool transposed_b(const Node& node) { return node.int_attribute("transB", 0) != 0; }
 
+/// Inference leaves symbolic inner dims to the run.
+Status check_inner(const Arg& a, const Arg& b, bool transposed) {
+  const int64_t k = a.dims[a.rank - 1], inner = b.dims[b.rank - (transposed ? 1 : 2)];
+  if (k == inner) return ok_status();
+  return invalid_argument("rows of " + std::to_string(k) + " elements meet a matrix of " +
+                          std::to_string(inner));
+}
+
 /// A·B for constant matrices B that share A: leading dims of A are rows.
 class WeightMatmul final : public Kernel {
  public:
@@ -34,6 +42,7 @@ class WeightMatmul final : public Kernel {
     for (size_t i = 0; i < transposed_.size(); ++i) {
       const Arg& b = call.inputs[i + 1];
       const Arg& c = call.outputs[i];
+      DECANT_RETURN_IF_ERROR(check_inner(a, b, transposed_[i]));
       kernels::MatmulPart& part = parts[i];
       part.b = b.data;
       part.b_dtype = b.dtype;
@@ -65,6 +74,7 @@ class BatchedMatmul final : public Kernel {
   Status run(const Call& call) override {
     const Arg &a = call.inputs[0], &b = call.inputs[1], &c = call.outputs[0];
     const int64_t m = a.dims[a.rank - 2], k = a.dims[a.rank - 1], n = c.dims[c.rank - 1];
+    DECANT_RETURN_IF_ERROR(check_inner(a, b, transposed_));
     const int batch_rank = c.rank - 2;
     int64_t batches = 1;
     for (int i = 0; i < batch_rank; ++i) batches *= c.dims[i];

@@ -40,15 +40,16 @@ std::unique_ptr<Kernel> make_rms(const Node& node) {
 }
 
 std::unique_ptr<Kernel> make_layer(const Node& node) {
-  if (!last_axis_f32(node)) return nullptr;
+  if (!last_axis_f32(node) || (node.input(2) && node.input(2)->dtype != DType::kFloat32)) return nullptr;
   const float eps = node.float_attribute("epsilon", 1e-5f);
   return kernel_of([eps](const Call& call) {
     const Arg &x = call.inputs[0], &w = call.inputs[1], &y = call.outputs[0];
-    const float* bias = call.inputs.size() > 2 && call.inputs[2] ? call.inputs[2].as<const float>() : nullptr;
+    const Arg* b = call.inputs.size() > 2 && call.inputs[2] ? &call.inputs[2] : nullptr;
+    const float* bias = b ? b->as<const float>() : nullptr;
     const int64_t cols = x.dims[x.rank - 1];
-    if (w.elements != cols)
-      return invalid_argument("the weight has " + std::to_string(w.elements) + " elements for rows of " +
-                              std::to_string(cols));
+    if (w.elements != cols || (b && b->elements != cols))
+      return invalid_argument("weight or bias do not have the " + std::to_string(cols) +
+                              " elements of a row");
     kernels::layer_norm(call.kernels, cols ? x.elements / cols : 0, cols, x.as<const float>(), cols,
                         w.as<const float>(), bias, eps, y.as<float>(), cols);
     return ok_status();

@@ -17,6 +17,9 @@ class TensorScatter final : public Kernel {
     const int64_t batch = past.dims[0], heads = past.dims[1], capacity = past.dims[2],
                   channels = past.dims[3];
     const int64_t length = update.dims[2];
+    if (update.dims[0] != batch || update.dims[1] != heads || update.dims[3] != channels) {
+      return invalid_argument("the update does not fit the cache");
+    }
     if (indices && indices->elements != batch)
       return invalid_argument("write_indices has not one entry for each batch row");
     for (int64_t b = 0; b < batch; ++b) {
