@@ -1,6 +1,6 @@
 # Compiler flags and ccache. Every target links decant_options.
 add_library(decant_options INTERFACE)
-target_compile_options(decant_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
+target_compile_options(decant_options INTERFACE -Wall -Wextra $<$<CXX_COMPILER_ID:GNU>:-Wshadow> -Wnon-virtual-dtor -Woverloaded-virtual
   -Wno-unused-parameter $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict> -fno-math-errno -ffp-contract=off)
 target_include_directories(decant_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include
   ${PROJECT_BINARY_DIR}/generated)

@@ -1,7 +1,7 @@
 # The files of each instruction set are compiled with its flags; they include nothing but intrinsics and kernels/simd
 # headers, so that no function of an ordinary header is ever built with them.
 set(decant_isa ${CMAKE_CURRENT_SOURCE_DIR}/kernels/simd/isa)
-set(isa_common -O3 -fno-math-errno -fno-trapping-math -Wno-psabi -Wno-maybe-uninitialized -Wno-uninitialized -Wno-ignored-attributes)
+set(isa_common -O3 -fno-math-errno -fno-trapping-math -Wno-psabi $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> -Wno-uninitialized -Wno-ignored-attributes)
 
 function(decant_isa_source name)
   target_sources(decant_kernels PRIVATE ${decant_isa}/${name}.cc)
