@@ -5,7 +5,9 @@ target_compile_options(decant_options INTERFACE -Wall -Wextra $<$<CXX_COMPILER_I
 target_include_directories(decant_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include
   ${PROJECT_BINARY_DIR}/generated)
 if(DECANT_WERROR)
-  target_compile_options(decant_options INTERFACE -Werror)
+  # What GCC guesses from the flow of optimized code is often wrong in code it inlined itself: shown, but no error.
+  target_compile_options(decant_options INTERFACE -Werror
+    "$<$<CXX_COMPILER_ID:GNU>:-Wno-error=maybe-uninitialized;-Wno-error=array-bounds;-Wno-error=stringop-overflow;-Wno-error=stringop-overread;-Wno-error=free-nonheap-object>")
 endif()
 if(DECANT_SANITIZE)
   target_compile_options(decant_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all
