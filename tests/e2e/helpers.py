@@ -38,7 +38,7 @@ class Run:
         return json.loads(self.stdout.strip().splitlines()[-1])
 
     def json_lines(self):
-        return [json.loads(line) for line in self.stdout.splitlines() if line.strip()]
+        return [json.loads(line) for line in self.stdout.split("\n") if line.strip()]
 
 
 def run_decant(args, stdin=None, timeout=900, check=True, env=None):
