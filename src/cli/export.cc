@@ -23,9 +23,12 @@ Run add_export(CLI::App& app, Common& common) {
   app.add_option("SOURCE", o->request.source, "a .gguf file, or a folder with config.json and safetensors")
       ->required();
   app.add_option("-o,--output", o->request.output, "folder to write")->required();
-  app.add_option("--format", o->request.format, "onnx");
-  app.add_option("--precision", o->precision, "fp32, fp16 or bf16");
-  app.add_option("--cache", o->cache, "dynamic, static or none");
+  app.add_option("--format", o->request.format, "onnx")
+      ->check(CLI::IsMember({"onnx", "openvino", "pt2", "executorch"}));
+  app.add_option("--precision", o->precision, "fp32, fp16 or bf16")
+      ->check(CLI::IsMember({"fp32", "fp16", "bf16", "q8", "q4", "q4f16", "int8"}));
+  app.add_option("--cache", o->cache, "dynamic, static or none")
+      ->check(CLI::IsMember({"dynamic", "static", "none"}));
   app.add_option("--max-cache-len", o->max_cache_len, "fixes the static cache's length")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
   app.add_option("--opset", o->request.opset, "version of the ONNX operators")->check(CLI::Range(13, 28));

@@ -13,13 +13,11 @@ namespace {
 
 constexpr const char* kVersion = "decant 0.1.0";
 
-/// 1: the model or the input, 2: usage, 3: the machine.
+/// 1: the model or the input, 3: the machine. (2, wrong usage, is found while options are parsed.)
 int exit_code(const Status& status) {
   switch (status.code()) {
     case StatusCode::kOk:
       return 0;
-    case StatusCode::kInvalidArgument:
-      return 2;
     case StatusCode::kResource:
       return 3;
     default:
