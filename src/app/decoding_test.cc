@@ -1,30 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
+#include "app/counting_allocator.h"
 #include "app/tiny_llama.h"
 #include "ir/op.h"
 #include "passes/passes.h"
 #include "runtime/session.h"
-
-namespace {
-std::atomic<int64_t> allocations{0};
-}
-void* operator new(size_t n) {
-  ++allocations;
-  if (void* p = std::malloc(n ? n : 1)) return p;
-  throw std::bad_alloc();
-}
-// The nothrow form too: a sanitizer's own would not pair with the delete below.
-void* operator new(size_t n, const std::nothrow_t&) noexcept {
-  ++allocations;
-  return std::malloc(n ? n : 1);
-}
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, size_t) noexcept { std::free(p); }
 
 namespace decant::app {
 namespace {
@@ -110,9 +91,9 @@ TEST(Decoding, AStepNeitherAllocatesNorMovesTheCache) {
     auto session = open(testing::capture_tiny(form));
     ASSERT_TRUE(session->append(std::span(kIds).first(3)).ok());
     ASSERT_TRUE(session->append(std::span(kIds).subspan(3, 1)).ok());
-    const int64_t before = allocations;
+    const int64_t before = testing::allocation_count();
     for (size_t i = 4; i < kIds.size(); ++i) ASSERT_TRUE(session->append(std::span(kIds).subspan(i, 1)).ok());
-    EXPECT_EQ(allocations - before, 0);
+    EXPECT_EQ(testing::allocation_count() - before, 0);
   }
 }
 
