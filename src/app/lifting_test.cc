@@ -79,7 +79,8 @@ TEST_P(Lifting, UndoesTheLoweringAndKeepsTheValues) {
   const auto lifted = count_ops(*graph);
   for (const char* op : {"Attention", "RMSNormalization", "RotaryEmbedding", "TensorScatter"}) {
     const auto want = captured.find(op);
-    if (want != captured.end()) EXPECT_EQ(lifted.count(op) ? lifted.at(op) : 0, want->second) << op;
+    if (want == captured.end()) continue;
+    EXPECT_EQ(lifted.count(op) ? lifted.at(op) : 0, want->second) << op;
   }
   EXPECT_EQ(lifted.at("SwiGLU"), 2);
   EXPECT_EQ(
