@@ -7,7 +7,7 @@ target_include_directories(decant_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${
 if(DECANT_WERROR)
   # What GCC guesses from the flow of optimized code is often wrong in code it inlined itself: shown, but no error.
   target_compile_options(decant_options INTERFACE -Werror
-    "$<$<CXX_COMPILER_ID:GNU>:-Wno-error=maybe-uninitialized;-Wno-error=array-bounds;-Wno-error=stringop-overflow;-Wno-error=stringop-overread;-Wno-error=free-nonheap-object>")
+    "$<$<CXX_COMPILER_ID:GNU>:-Wno-error=maybe-uninitialized;-Wno-error=array-bounds;-Wno-error=stringop-overflow;-Wno-error=stringop-overread;-Wno-error=free-nonheap-object;-Wno-error=dangling-pointer;-Wno-error=use-after-free;-Wno-error=mismatched-new-delete;-Wno-error=nonnull>")
 endif()
 if(DECANT_SANITIZE)
   target_compile_options(decant_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all
