@@ -1,6 +1,7 @@
 #include "runtime/plan_builder.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "ir/op.h"
 #include "runtime/ops/matmul.h"
@@ -13,6 +14,9 @@ using ir::Value;
 
 /// Symbol values that stand for "a typical run" when buffers are compared at compile time.
 constexpr int64_t kHintSymbol = 128;
+
+/// Unaligned constants up to this many bytes are copied when a plan is built.
+constexpr size_t kLargestMoved = size_t{1} << 20;
 
 const ir::State* state_of_output(const ir::Graph& graph, const Value* output) {
   for (const ir::State& s : graph.states) {
@@ -112,6 +116,14 @@ Result<int> PlanBuilder::value_index(const Value* value) {
   if (auto it = index_.find(value); it != index_.end()) return it->second;
   if (!value->constant) return internal_error("value '" + value->name + "' is used before its definition");
   DECANT_ASSIGN(ir::Tensor tensor, value->constant->materialize());
+  // Tensors inside a model file stand at any address. Small ones move to where scalar code may read them; large ones
+  // are weights, which products and gathers read with unaligned loads.
+  const bool unaligned = reinterpret_cast<uintptr_t>(tensor.data()) % size_of(tensor.dtype()) != 0;
+  if (unaligned && tensor.bytes() <= kLargestMoved) {
+    DECANT_ASSIGN(ir::Tensor aligned, ir::Tensor::allocate(tensor.dtype(), tensor.dims()));
+    std::memcpy(aligned.mutable_data(), tensor.data(), tensor.bytes());
+    tensor = std::move(aligned);
+  }
   const int index = new_value(*value, Plan::Storage::kConstant);
   plan_.values_[static_cast<size_t>(index)].tensor = std::move(tensor);
   return index;
