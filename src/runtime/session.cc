@@ -266,7 +266,7 @@ Status Session::run(std::span<const int64_t> ids) {
   }
   DECANT_RETURN_IF_ERROR(plan_->run(args_));
   DECANT_RETURN_IF_ERROR(collect_states());
-  return take_logits(static_cast<int64_t>(ids.size()));
+  return take_logits();
 }
 
 Status Session::collect_states() {
@@ -283,7 +283,7 @@ Status Session::collect_states() {
   return ok_status();
 }
 
-Status Session::take_logits(int64_t) {
+Status Session::take_logits() {
   const Arg& out = plan_->output(logits_output_);
   if (out.rank < 2 || out.elements == 0)
     return invalid_model("the output 'logits' is " + ir::describe(out.dtype, out.shape()));

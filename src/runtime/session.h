@@ -64,7 +64,7 @@ class Session {
   Status run(std::span<const int64_t> ids);
   Status fill(Input& input, const ir::Value& value, std::span<const int64_t> ids);
   Status collect_states();
-  Status take_logits(int64_t rows);
+  Status take_logits();
   int64_t mask_length(const ir::Dim& dim, int64_t total) const;
 
   std::unique_ptr<Plan> plan_;
