@@ -86,6 +86,8 @@ Value* Graph::add_node_output(Node* node, std::string value_name) {
   return v;
 }
 
+void Graph::drop_node_output(Node* node, size_t i) { node->outputs_[i] = nullptr; }
+
 void Graph::replace_all_uses(Value* from, Value* to) {
   if (from == to) return;
   const std::vector<Node*> users = from->users_;

@@ -137,6 +137,8 @@ class Graph {
                  std::string domain = "");
   /// Adds a fresh output to a node.
   Value* add_node_output(Node* node, std::string name);
+  /// Marks an output slot as left out. Precondition: its value has no users.
+  void drop_node_output(Node* node, size_t i);
 
   /// Every user of `from`, in this graph and its sub-graphs, and this graph's outputs, refers to `to`
   /// afterwards.
