@@ -8,7 +8,7 @@ shift || true
 scripts/install_packages.sh build fuzz
 compiler=${FUZZ_CXX:-$(command -v clang++ || ls /usr/bin/clang++-[0-9]* 2>/dev/null | sort -V | tail -1)}
 [[ -n $compiler ]] || { echo "no clang++ found" >&2; exit 1; }
-cmake_arguments=(-DCMAKE_CXX_COMPILER="$compiler")
+export CXX=$compiler
 step build-fuzz configure_and_build fuzz
 
 mapfile -t targets < <(find build/fuzz -name '*_fuzz' -type f -perm -u+x | sort)
