@@ -22,6 +22,7 @@ ALLOWED = {
     "kernels": {"base"},
     "runtime": {"base", "ir", "kernels", "passes"},
     "text": {"base"},
+    "hub": {"base"},
 }
 ALLOWED["app"] = set(ALLOWED)
 ALLOWED["cli"] = set(ALLOWED)

@@ -5,7 +5,7 @@ set -euo pipefail
 
 declare -A groups=(
   [build]="build-essential cmake ninja-build ccache pkg-config git libfmt-dev libsimdjson-dev nlohmann-json3-dev
-    libonig-dev libutf8proc-dev libprotozero-dev libcli11-dev libgtest-dev libgmock-dev libssl-dev"
+    libonig-dev libutf8proc-dev libprotozero-dev libcli11-dev libgtest-dev libgmock-dev libssl-dev libcurl4-openssl-dev"
   [python]="python3 python3-venv ca-certificates"
   [fuzz]="clang"
   [cross]="g++-aarch64-linux-gnu qemu-user googletest"

@@ -7,9 +7,9 @@
 #include <random>
 
 #include "app/layout.h"
-#include "app/sha256.h"
 #include "app/text_model.h"
 #include "base/log.h"
+#include "hub/digest.h"
 #include "runtime/plan.h"
 
 namespace decant::app {
@@ -87,7 +87,7 @@ Status bench(const BenchOptions& options, const std::function<void(const BenchCa
   BenchCase base;
   base.isa = std::string(to_string(engine->isa));
   base.threads = engine->pool.size();
-  DECANT_ASSIGN(base.model_sha256, sha256_of_file(layout.decoder()->path));
+  DECANT_ASSIGN(base.model_sha256, hub::digest_of_file(layout.decoder()->path, hub::Digest::kSha256));
   const int64_t weights = weight_bytes(session.plan().graph());
 
   std::mt19937 random(1);

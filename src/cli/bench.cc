@@ -8,6 +8,7 @@
 
 #include "app/bench.h"
 #include "cli/command.h"
+#include "cli/resolve_model.h"
 
 namespace decant::cli {
 
@@ -24,6 +25,7 @@ Run add_bench(CLI::App& app, Common& common) {
   return [o, &common]() -> Status {
     o->threads = common.threads;
     o->isa = common.isa;
+    DECANT_ASSIGN(o->model, resolve_model(o->model, common));
     return app::bench(*o, [&](const app::BenchCase& c) {
       const auto [lo, hi] = std::minmax_element(c.tokens_per_second.begin(), c.tokens_per_second.end());
       if (!common.json) {

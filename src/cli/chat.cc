@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/generation_options.h"
+#include "cli/resolve_model.h"
 
 namespace decant::cli {
 namespace {
@@ -61,7 +62,8 @@ Run add_chat(CLI::App& app, Common& common) {
   o->add_to(app);
   app.add_option("--system", o->system, "system message");
   return [o, &common]() -> Status {
-    DECANT_ASSIGN(auto model, app::TextModel::load(o->model, o->load_options(common)));
+    DECANT_ASSIGN(const std::string path, resolve_model(o->model, common));
+    DECANT_ASSIGN(auto model, app::TextModel::load(path, o->load_options(common)));
     Conversation conversation(*model);
     if (!o->system.empty()) conversation.add("system", o->system);
     std::string line;

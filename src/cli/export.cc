@@ -6,6 +6,7 @@
 
 #include "app/export.h"
 #include "cli/command.h"
+#include "cli/resolve_model.h"
 
 namespace decant::cli {
 namespace {
@@ -37,6 +38,7 @@ Run add_export(CLI::App& app, Common& common) {
     DECANT_ASSIGN(o->request.cache, app::parse_cache(o->cache));
     if (o->max_cache_len > 0) o->request.max_cache_len = o->max_cache_len;
     app::ExportReport report;
+    DECANT_ASSIGN(o->request.source, resolve_model(o->request.source, common));
     DECANT_RETURN_IF_ERROR(app::export_model(o->request, &report));
     if (common.json) {
       nlohmann::ordered_json line;

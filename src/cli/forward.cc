@@ -6,6 +6,7 @@
 
 #include "app/forward.h"
 #include "cli/command.h"
+#include "cli/resolve_model.h"
 
 namespace decant::cli {
 namespace {
@@ -38,7 +39,8 @@ Run add_forward(CLI::App& app, Common& common) {
     options.isa = common.isa;
     options.repeat = o->repeat;
     std::vector<double> seconds;
-    DECANT_RETURN_IF_ERROR(app::forward(o->model, o->inputs, o->outputs, options, &seconds));
+    DECANT_ASSIGN(const std::string model, resolve_model(o->model, common));
+    DECANT_RETURN_IF_ERROR(app::forward(model, o->inputs, o->outputs, options, &seconds));
     if (common.json) {
       nlohmann::ordered_json line;
       line["outputs"] = o->outputs;

@@ -6,6 +6,7 @@
 
 #include "base/file_writer.h"
 #include "cli/generation_options.h"
+#include "cli/resolve_model.h"
 
 namespace decant::cli {
 namespace {
@@ -64,7 +65,8 @@ Run add_generate(CLI::App& app, Common& common) {
   source->add_option("--ids", o->ids, "token ids, separated by commas")->delimiter(',');
   source->require_option(1);
   return [o, &common]() -> Status {
-    DECANT_ASSIGN(auto model, app::TextModel::load(o->model, o->load_options(common)));
+    DECANT_ASSIGN(const std::string path, resolve_model(o->model, common));
+    DECANT_ASSIGN(auto model, app::TextModel::load(path, o->load_options(common)));
     DECANT_ASSIGN(const std::vector<int32_t> ids, prompt_ids(*o, model->files()));
     std::function<void(std::string_view)> stream;
     if (!common.json) {

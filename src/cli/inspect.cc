@@ -6,6 +6,7 @@
 
 #include "app/inspect.h"
 #include "cli/command.h"
+#include "cli/resolve_model.h"
 
 namespace decant::cli {
 namespace {
@@ -51,7 +52,8 @@ Run add_inspect(CLI::App& app, Common& common) {
   app.add_option("MODEL", *model, "an export's folder, an .onnx or .gguf file, or a checkpoint's folder")
       ->required();
   return [model, &common]() -> Status {
-    DECANT_ASSIGN(const app::Inspection i, app::inspect(*model));
+    DECANT_ASSIGN(const std::string path, resolve_model(*model, common));
+    DECANT_ASSIGN(const app::Inspection i, app::inspect(path));
     if (common.json) {
       std::printf("%s\n", to_json(i).dump().c_str());
       return ok_status();

@@ -9,6 +9,7 @@
 #include "app/text_files.h"
 #include "base/file_writer.h"
 #include "cli/command.h"
+#include "cli/resolve_model.h"
 #include "cli/json_lines.h"
 
 namespace decant::cli {
@@ -50,15 +51,16 @@ Result<Render> open_template(const Options& o, const text::RenderOptions& option
 
 }  // namespace
 
-Run add_render(CLI::App& app, Common&) {
+Run add_render(CLI::App& app, Common& common) {
   auto o = std::make_shared<Options>();
   app.add_option("MODEL", o->model, "a model, or a .jinja file")->required();
   app.add_option("--now", o->now, "fixes the clock: 2026-01-05T09:03:07");
-  return [o]() -> Status {
+  return [o, &common]() -> Status {
     text::RenderOptions options;
     if (!o->now.empty()) {
       DECANT_ASSIGN(options.now, parse_time(o->now));
     }
+    DECANT_ASSIGN(o->model, resolve_model(o->model, common));
     DECANT_ASSIGN(const Render render, open_template(*o, options));
     return for_each_line([&](const std::string& line) -> Status {
       DECANT_ASSIGN(const text::Value variables, text::parse_json(line));

@@ -9,6 +9,7 @@
 #include "app/text_files.h"
 #include "base/file_writer.h"
 #include "cli/command.h"
+#include "cli/resolve_model.h"
 #include "cli/json_lines.h"
 
 namespace decant::cli {
@@ -79,7 +80,7 @@ Status decode_line(const text::Tokenizer& tokenizer, const Options& o, const nlo
 
 }  // namespace
 
-Run add_tokenize(CLI::App& app, Common&) {
+Run add_tokenize(CLI::App& app, Common& common) {
   auto o = std::make_shared<Options>();
   app.add_option("MODEL", o->model, "a model, or a tokenizer.json")->required();
   app.add_flag("--decode", o->decode, "ids to text");
@@ -87,8 +88,9 @@ Run add_tokenize(CLI::App& app, Common&) {
   app.add_flag("--pieces", o->pieces, "with --decode: the text as it streams");
   app.add_flag("--no-special", o->no_special, "do not add special tokens around the text");
   app.add_flag("--skip-special", o->skip_special, "leave special tokens out of decoded text");
-  return [o]() -> Status {
-    DECANT_ASSIGN(const text::Tokenizer tokenizer, open_tokenizer(o->model));
+  return [o, &common]() -> Status {
+    DECANT_ASSIGN(const std::string path, resolve_model(o->model, common));
+    DECANT_ASSIGN(const text::Tokenizer tokenizer, open_tokenizer(path));
     return for_each_line([&](const std::string& line) -> Status {
       const auto in = nlohmann::json::parse(line, nullptr, false);
       if (in.is_discarded() || !in.is_object()) return invalid_argument("not a JSON object");

@@ -46,7 +46,7 @@ template <bool kUpper>
 Result<bool> of_case(Interpreter& in, const Value& v, CallArgs) {
   DECANT_ASSIGN(std::string text, to_text(v, in.options().limits.output_bytes));
   const Value s = Value::string(std::move(text));
-  DECANT_ASSIGN(const Value result, find_string_method(kUpper ? "isupper" : "islower")->method(in, s, {}));
+  DECANT_ASSIGN(const Value result, find_string_method(kUpper ? "isupper" : "islower")->method(in, s, CallArgs()));
   return result.as_bool();
 }
 
