@@ -13,7 +13,9 @@ if [[ ! -f tests/scoreboards/$name.py ]]; then
   exit 1
 fi
 scripts/install_packages.sh build python
-step build-release configure_and_build release decant
+targets=(decant)
+[[ $name == onnx-suite ]] && targets+=(onnx_suite_runner) && cmake_arguments=(-DDECANT_TESTS=ON)
+step build-release configure_and_build release "${targets[@]}"
 step python-env scripts/python_env.sh tests
 mkdir -p build/scoreboards
 exec build/venv/bin/python "tests/scoreboards/$name.py" "build/scoreboards/$name.tsv"

@@ -65,6 +65,9 @@ struct OpDef {
   /// out). Checks what type inference could not: data-dependent shapes, indices out of range. Null for ops
   /// with sub-graphs.
   Result<std::vector<Tensor>> (*eval)(const Node& node, std::span<const Tensor* const> inputs) = nullptr;
+
+  /// Each evaluation gives other values: never folded or merged.
+  bool random = false;
 };
 
 /// The op, or null when unknown.

@@ -76,7 +76,8 @@ Result<bool> fold_constants(Graph& graph) {
       }
     }
     const ir::OpDef* op = ir::find_op(node->domain(), node->op());
-    if (from_elements || !op || !op->eval || node->inputs().empty() || !small_constant_inputs(*node))
+    if (from_elements || !op || !op->eval || op->random || node->inputs().empty() ||
+        !small_constant_inputs(*node))
       continue;
     std::vector<ir::Tensor> held;
     held.reserve(node->inputs().size());

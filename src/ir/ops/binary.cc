@@ -9,6 +9,8 @@
 namespace decant::ir {
 namespace {
 
+bool is_unsigned_integer(DType t) { return is_integer(t) && !is_signed_integer(t); }
+
 using DimFunction = std::optional<Dim> (*)(const Graph&, const Dim&, const Dim&);
 
 /// Elements of a binary op on small integer tensors, when `f` can tell each of them.
@@ -254,6 +256,24 @@ Status infer_bits(InferContext& context) {
   return infer_broadcast(context, std::nullopt, nullptr);
 }
 
+/// Bits shifted out are lost; a shift by the width or more gives 0.
+EvalResult eval_bit_shift(const Node& node, EvalInputs inputs) {
+  const DType dtype = inputs[0]->dtype();
+  if (!is_unsigned_integer(dtype)) return node_error(node, "needs unsigned integer tensors");
+  const std::string direction = node.string_attribute("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT") return node_error(node, "direction must be LEFT or RIGHT");
+  const bool left = direction == "LEFT";
+  return map_pairs(node, inputs, std::nullopt, [left](auto a, auto b) {
+    const auto x = static_cast<uint64_t>(a), by = static_cast<uint64_t>(b);
+    return static_cast<decltype(a)>(by >= 64 ? 0 : left ? x << by : x >> by);
+  });
+}
+
+Status infer_bit_shift(InferContext& context) {
+  DECANT_RETURN_IF_ERROR(require_dtype(context, 0, is_unsigned_integer, "an unsigned integer tensor"));
+  return infer_broadcast(context, std::nullopt, nullptr);
+}
+
 OpDef binary_op(std::string_view name, std::string_view doc, Status (*infer)(InferContext&),
                 EvalResult (*eval)(const Node&, EvalInputs)) {
   return {.name = name, .doc = doc, .min_inputs = 2, .max_inputs = 2, .infer = infer, .eval = eval};
@@ -298,6 +318,13 @@ DECANT_OP(Xor) {
 }
 DECANT_OP(BitwiseAnd) {
   return binary_op("BitwiseAnd", "Bitwise and", infer_bits, eval_bits<std::bit_and<>>);
+}
+DECANT_OP(BitwiseXor) {
+  return binary_op("BitwiseXor", "Bitwise exclusive or", infer_bits, eval_bits<std::bit_xor<>>);
+}
+DECANT_OP(BitShift) {
+  return binary_op("BitShift", "a shifted by b bits; direction = LEFT | RIGHT", infer_bit_shift,
+                   eval_bit_shift);
 }
 DECANT_OP(BitwiseOr) { return binary_op("BitwiseOr", "Bitwise or", infer_bits, eval_bits<std::bit_or<>>); }
 

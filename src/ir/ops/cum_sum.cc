@@ -9,7 +9,9 @@ Status infer_cum_sum(InferContext& context) {
   return infer_same(context);
 }
 
-EvalResult eval_cum_sum(const Node& node, EvalInputs inputs) {
+/// kProduct: running product instead of the sum.
+template <bool kProduct>
+EvalResult eval_cumulative(const Node& node, EvalInputs inputs) {
   const Tensor &x = *inputs[0], &axis_tensor = *inputs[1];
   if (axis_tensor.elements() != 1 || !is_index(axis_tensor.dtype()))
     return node_error(node, "the axis must be one integer");
@@ -19,18 +21,18 @@ EvalResult eval_cum_sum(const Node& node, EvalInputs inputs) {
   const int64_t length = x.dims()[axis];
   if (x.elements() == 0) return single(clone(x));
   const int64_t inner = product(x.dims(), axis + 1, x.rank()), lines = x.elements() / length;
-  // Integer sums wrap, so they are made in uint64_t.
+  // Integers wrap, so they are computed in uint64_t.
   const auto run = [&](auto zero) -> EvalResult {
     using C = decltype(zero);
     std::vector<C> values = read<C>(x);
     for (int64_t line = 0; line < lines; ++line) {
       const int64_t base = line / inner * length * inner + line % inner;
-      C sum = 0;
+      C total = kProduct ? 1 : 0;
       for (int64_t n = 0; n < length; ++n) {
         C& v = values[static_cast<size_t>(base + (reverse ? length - 1 - n : n) * inner)];
-        const C before = sum;
-        sum += v;
-        v = exclusive ? before : sum;
+        const C before = total;
+        total = kProduct ? total * v : total + v;
+        v = exclusive ? before : total;
       }
     }
     return single(make_tensor<C>(x.dtype(), x.dims(), values));
@@ -46,7 +48,16 @@ DECANT_OP(CumSum) {
           .min_inputs = 2,
           .max_inputs = 2,
           .infer = infer_cum_sum,
-          .eval = eval_cum_sum};
+          .eval = eval_cumulative<false>};
+}
+
+DECANT_OP(CumProd) {
+  return {.name = "CumProd",
+          .doc = "Running product along an axis; exclusive, reverse",
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .infer = infer_cum_sum,
+          .eval = eval_cumulative<true>};
 }
 
 }  // namespace decant::ir

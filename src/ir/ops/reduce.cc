@@ -7,7 +7,7 @@
 namespace decant::ir {
 namespace {
 
-enum class Kind { kSum, kMean, kMax, kMin, kProd, kL2, kSumSquare };
+enum class Kind { kSum, kMean, kMax, kMin, kProd, kL1, kL2, kSumSquare, kLogSum, kLogSumExp };
 
 /// Axes as flags. Without axes all are reduced, or none with noop_with_empty_axes.
 Result<std::vector<bool>> reduced_axes(const Node& node, const std::vector<int64_t>& axes, size_t rank) {
@@ -94,8 +94,15 @@ C accumulate(C total, C x) {
     case Kind::kSum:
     case Kind::kMean:
       return total + x;
+    case Kind::kLogSum:
+      return total + x;
     case Kind::kProd:
       return total * x;
+    case Kind::kL1:
+      if constexpr (std::is_same_v<C, double>) return total + std::fabs(x);
+      return total + (static_cast<int64_t>(x) < 0 ? -x : x);
+    case Kind::kLogSumExp:
+      return total;
     case Kind::kL2:
     case Kind::kSumSquare:
       return total + x * x;
@@ -107,6 +114,27 @@ C accumulate(C total, C x) {
       return kKind == Kind::kMax ? std::max(total, x) : std::min(total, x);
   }
   return total;
+}
+
+/// log(sum(e^x)), with the largest x taken out of the sum so that it cannot overflow.
+EvalResult log_sum_exp(const Tensor& x, Tensor out, const Dims& strides) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const std::vector<double> values = read<double>(x);
+  std::vector<double> largest(static_cast<size_t>(out.elements()), -inf), totals(largest.size(), 0.0);
+  for_each_index<1>(x.dims(), {strides}, [&](int64_t i, const std::array<int64_t, 1>& at) {
+    double& most = largest[static_cast<size_t>(at[0])];
+    most = std::fmax(most, values[static_cast<size_t>(i)]);
+  });
+  for_each_index<1>(x.dims(), {strides}, [&](int64_t i, const std::array<int64_t, 1>& at) {
+    const double most = largest[static_cast<size_t>(at[0])];
+    totals[static_cast<size_t>(at[0])] +=
+        std::exp(values[static_cast<size_t>(i)] - (std::isinf(most) ? 0 : most));
+  });
+  for (size_t i = 0; i < totals.size(); ++i) {
+    totals[i] = std::log(totals[i]) + (std::isinf(largest[i]) ? 0 : largest[i]);
+  }
+  write_range<double>(out, 0, std::span<const double>(totals));
+  return single(std::move(out));
 }
 
 template <Kind kKind>
@@ -130,6 +158,7 @@ EvalResult eval_reduce(const Node& node, EvalInputs inputs) {
   for (size_t i = 0; i < x.rank(); ++i) {
     if (reduced[i]) strides[i] = 0;
   }
+  if constexpr (kKind == Kind::kLogSumExp) return log_sum_exp(x, std::move(out), strides);
   const auto run = [&](auto zero) {
     using C = decltype(zero);
     const std::vector<C> values = read<C>(x);
@@ -146,6 +175,12 @@ EvalResult eval_reduce(const Node& node, EvalInputs inputs) {
       } else if constexpr (kKind == Kind::kMean) {
         // Cut towards zero; unsigned arithmetic holds the sum's bits.
         if (counts[i] > 0) totals[i] = static_cast<C>(static_cast<int64_t>(totals[i]) / counts[i]);
+      }
+      if constexpr (kKind == Kind::kLogSum) {
+        const double total = std::is_same_v<C, double> || !is_signed_integer(x.dtype())
+                                 ? static_cast<double>(totals[i])
+                                 : static_cast<double>(static_cast<int64_t>(totals[i]));
+        totals[i] = static_cast<C>(std::log(total));
       }
       if constexpr (kKind == Kind::kL2) totals[i] = static_cast<C>(std::sqrt(static_cast<double>(totals[i])));
     }
@@ -178,6 +213,11 @@ DECANT_OP(ReduceMean) { return reduce_op<Kind::kMean>("ReduceMean", "Mean over a
 DECANT_OP(ReduceMax) { return reduce_op<Kind::kMax>("ReduceMax", "Largest value over axes"); }
 DECANT_OP(ReduceMin) { return reduce_op<Kind::kMin>("ReduceMin", "Smallest value over axes"); }
 DECANT_OP(ReduceProd) { return reduce_op<Kind::kProd>("ReduceProd", "Product over axes"); }
+DECANT_OP(ReduceL1) { return reduce_op<Kind::kL1>("ReduceL1", "Sum of absolute values over axes"); }
+DECANT_OP(ReduceLogSum) { return reduce_op<Kind::kLogSum>("ReduceLogSum", "Logarithm of the sum over axes"); }
+DECANT_OP(ReduceLogSumExp) {
+  return reduce_op<Kind::kLogSumExp>("ReduceLogSumExp", "Logarithm of the sum of e^x over axes");
+}
 DECANT_OP(ReduceL2) {
   return reduce_op<Kind::kL2>("ReduceL2", "Square root of the sum of squares over axes");
 }

@@ -2,6 +2,7 @@
 #include <numbers>
 
 #include "ir/ops/common.h"
+#include "ir/ops/map_float.h"
 
 namespace decant::ir {
 namespace {
@@ -18,15 +19,6 @@ EvalResult map_elements(EvalInputs inputs, DType dtype, F f) {
     for (size_t i = 0; i < values.size(); ++i) out[i] = f(values[i]);
     return single(make_tensor<R>(dtype, x.dims(), out));
   });
-}
-
-template <typename F>
-EvalResult map_float(const Node& node, EvalInputs inputs, F f) {
-  const Tensor& x = *inputs[0];
-  if (!is_float(x.dtype())) return node_error(node, "needs a float tensor");
-  std::vector<double> values = read<double>(x);
-  for (double& v : values) v = f(v);
-  return single(make_tensor<double>(x.dtype(), x.dims(), values));
 }
 
 template <double (*kFunction)(double)>
@@ -124,6 +116,17 @@ double softplus(double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::l
 /// Nearest integer, halves to the even one (the default rounding mode).
 double round_even(double x) { return std::nearbyint(x); }
 
+double do_acos(double x) { return std::acos(x); }
+double do_acosh(double x) { return std::acosh(x); }
+double do_asin(double x) { return std::asin(x); }
+double do_asinh(double x) { return std::asinh(x); }
+double do_atan(double x) { return std::atan(x); }
+double do_atanh(double x) { return std::atanh(x); }
+double do_cosh(double x) { return std::cosh(x); }
+double do_sinh(double x) { return std::sinh(x); }
+double softsign(double x) { return x / (1 + std::fabs(x)); }
+double mish(double x) { return x * std::tanh(softplus(x)); }
+double hard_swish(double x) { return x * std::fmax(0, std::fmin(1, x / 6 + 0.5)); }
 double do_ceil(double x) { return std::ceil(x); }
 double do_cos(double x) { return std::cos(x); }
 double do_erf(double x) { return std::erf(x); }
@@ -142,6 +145,17 @@ DECANT_OP(Neg) { return number_op<NegFunction>("Neg", "Negation", infer_neg); }
 DECANT_OP(Sign) { return number_op<SignFunction>("Sign", "-1, 0 or 1", infer_number); }
 DECANT_OP(Relu) { return number_op<ReluFunction>("Relu", "max(x, 0)", infer_number); }
 
+DECANT_OP(Acos) { return float_op<do_acos>("Acos", "Inverse cosine"); }
+DECANT_OP(Acosh) { return float_op<do_acosh>("Acosh", "Inverse hyperbolic cosine"); }
+DECANT_OP(Asin) { return float_op<do_asin>("Asin", "Inverse sine"); }
+DECANT_OP(Asinh) { return float_op<do_asinh>("Asinh", "Inverse hyperbolic sine"); }
+DECANT_OP(Atan) { return float_op<do_atan>("Atan", "Inverse tangent"); }
+DECANT_OP(Atanh) { return float_op<do_atanh>("Atanh", "Inverse hyperbolic tangent"); }
+DECANT_OP(Cosh) { return float_op<do_cosh>("Cosh", "Hyperbolic cosine"); }
+DECANT_OP(HardSwish) { return float_op<hard_swish>("HardSwish", "x * max(0, min(1, x / 6 + 1 / 2))"); }
+DECANT_OP(Mish) { return float_op<mish>("Mish", "x * tanh(log(1 + e^x))"); }
+DECANT_OP(Sinh) { return float_op<do_sinh>("Sinh", "Hyperbolic sine"); }
+DECANT_OP(Softsign) { return float_op<softsign>("Softsign", "x / (1 + |x|)"); }
 DECANT_OP(Ceil) { return float_op<do_ceil>("Ceil", "Smallest integer not below x"); }
 DECANT_OP(Cos) { return float_op<do_cos>("Cos", "Cosine"); }
 DECANT_OP(Erf) { return float_op<do_erf>("Erf", "Error function"); }

@@ -173,6 +173,10 @@ void Adaptation::replace_output(size_t i, ir::Value* value) {
   value->name = old->name;
 }
 
+bool Adaptation::is_graph_output(const ir::Value* value) const {
+  return std::any_of(graphs_.begin(), graphs_.end(), [&](const ir::Graph* g) { return g->is_output(value); });
+}
+
 void Adaptation::remove() { graph.remove_node(&node); }
 
 Status adapt_graph(ir::Graph& graph, const std::function<int64_t(const ir::Node*)>& opset_of) {

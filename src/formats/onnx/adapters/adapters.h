@@ -36,6 +36,8 @@ class Adaptation {
   Status attribute_to_input(std::string_view attribute, size_t input);
   /// The node's output i is `value` from now on (it takes the name over).
   void replace_output(size_t i, ir::Value* value);
+  /// Whether this graph or one around it returns the value.
+  bool is_graph_output(const ir::Value* value) const;
   /// Removes the node; its outputs must have been replaced.
   void remove();
   /// The form does not fit the declared opset: names node, operator, opset and `rule`.
