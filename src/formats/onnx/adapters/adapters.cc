@@ -43,6 +43,7 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"", "Pad", adapt_pad},
     {"", "Split", adapt_split},
     {"", "Dropout", adapt_dropout},
+    {"", "GroupNormalization", adapt_group_norm},
     {"", "TopK", adapt_topk},
     {"", "Scatter", adapt_scatter},
     {"", "SimplifiedLayerNormalization", adapt_simplified_layer_norm},

@@ -59,6 +59,7 @@ Status adapt_slice(Adaptation& a);
 Status adapt_pad(Adaptation& a);
 Status adapt_split(Adaptation& a);
 Status adapt_dropout(Adaptation& a);
+Status adapt_group_norm(Adaptation& a);
 Status adapt_topk(Adaptation& a);
 Status adapt_scatter(Adaptation& a);
 Status adapt_simplified_layer_norm(Adaptation& a);       ///< SimplifiedLayerNormalization
