@@ -70,9 +70,10 @@ Result<Sizes> sizes_of(const Node& node, EvalInputs inputs, Rule rule) {
   s.d_v = v.dims()[2] / s.kv_heads;
   // Head counts come from the file: their products with sizes of existing tensors are checked.
   const auto k_width = checked_mul(static_cast<uint64_t>(s.kv_heads), static_cast<uint64_t>(s.d_k));
-  if (!k_width || q.dims()[2] % s.q_heads != 0 || v.dims()[2] % s.kv_heads != 0 ||
-      k.dims() != Dims{s.batch, s.steps, static_cast<int64_t>(*k_width)} || v.dims()[0] != s.batch ||
-      v.dims()[1] != s.steps) {
+  const auto out_width = checked_mul(static_cast<uint64_t>(s.q_heads), static_cast<uint64_t>(s.d_v));
+  if (!k_width || !out_width || *out_width > INT64_MAX || q.dims()[2] % s.q_heads != 0 ||
+      v.dims()[2] % s.kv_heads != 0 || k.dims() != Dims{s.batch, s.steps, static_cast<int64_t>(*k_width)} ||
+      v.dims()[0] != s.batch || v.dims()[1] != s.steps) {
     return node_error(node, "sizes of query, key and value do not fit the head counts");
   }
   const Tensor *past = optional_input(inputs, 3), *decay = optional_input(inputs, 4),

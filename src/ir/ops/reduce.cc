@@ -180,7 +180,11 @@ EvalResult eval_reduce(const Node& node, EvalInputs inputs) {
         const double total = std::is_same_v<C, double> || !is_signed_integer(x.dtype())
                                  ? static_cast<double>(totals[i])
                                  : static_cast<double>(static_cast<int64_t>(totals[i]));
-        totals[i] = static_cast<C>(std::log(total));
+        if constexpr (std::is_same_v<C, double>) {
+          totals[i] = std::log(total);
+        } else {
+          totals[i] = total > 0 ? static_cast<C>(std::log(total)) : C(0);
+        }
       }
       if constexpr (kKind == Kind::kL2) totals[i] = static_cast<C>(std::sqrt(static_cast<double>(totals[i])));
     }
