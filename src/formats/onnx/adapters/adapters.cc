@@ -46,6 +46,7 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"", "GroupNormalization", adapt_group_norm},
     {"", "TopK", adapt_topk},
     {"", "Scatter", adapt_scatter},
+    {"ai.onnx.preview", "FlexAttention", adapt_flex_attention},
     {"", "SimplifiedLayerNormalization", adapt_simplified_layer_norm},
     {"com.microsoft", "SimplifiedLayerNormalization", adapt_simplified_layer_norm},
     {"com.microsoft", "SkipSimplifiedLayerNormalization", adapt_skip_simplified_layer_norm},
@@ -58,7 +59,9 @@ Adapter find_adapter(const ir::Node& node) {
   return it == kEntries.end() ? nullptr : it->adapt;
 }
 
-bool is_old_softmax(const ir::Node& node, int64_t opset) {
+/// Adapters of these ask for their input's type.
+bool needs_types(const ir::Node& node, int64_t opset) {
+  if (node.op() == "FlexAttention" && node.domain() == "ai.onnx.preview") return true;
   return opset < 13 && (node.is("Softmax") || node.is("LogSoftmax") || node.is("Hardmax"));
 }
 
@@ -190,7 +193,7 @@ Status adapt_graph(ir::Graph& graph, const std::function<int64_t(const ir::Node*
       if (node->domain().empty() && (opset < 7 || opset > 28)) {
         return unsupported(fmt::format("{}: opset {}; supported are 7 to 28", node->describe(), opset));
       }
-      typed = typed || is_old_softmax(*node, opset);
+      typed = typed || needs_types(*node, opset);
     }
   }
   DECANT_RETURN_IF_ERROR(adapt_scope(graph, opset_of, typed, graphs));

@@ -60,6 +60,7 @@ Status adapt_pad(Adaptation& a);
 Status adapt_split(Adaptation& a);
 Status adapt_dropout(Adaptation& a);
 Status adapt_group_norm(Adaptation& a);
+Status adapt_flex_attention(Adaptation& a);  ///< ai.onnx.preview
 Status adapt_topk(Adaptation& a);
 Status adapt_scatter(Adaptation& a);
 Status adapt_simplified_layer_norm(Adaptation& a);       ///< SimplifiedLayerNormalization
