@@ -85,6 +85,13 @@ class Expansion {
   Adaptation& a_;
 };
 
+/// Takes the nodes of a graph that goes away off their inputs, some of which are values of the graph around it.
+void release(ir::Graph& body) {
+  for (const auto& node : body.nodes()) {
+    for (size_t i = 0; node && i < node->inputs().size(); ++i) node->set_input(i, nullptr);
+  }
+}
+
 }  // namespace
 
 /// FlexAttention of ai.onnx.preview becomes the operators of its definition, with the modifiers' nodes
@@ -125,6 +132,10 @@ Status adapt_flex_attention(Adaptation& a) {
     DECANT_ASSIGN(probabilities, e.modify(**body, probabilities));
   }
   a.replace_output(0, e.cast(e.add("MatMul", {probabilities, values}, "output"), q->dtype));
+  for (const char* key : {"score_mod", "prob_mod"}) {
+    const auto* body = a.node.attribute<std::shared_ptr<ir::Graph>>(key);
+    if (body && *body) release(**body);
+  }
   a.remove();
   return ok_status();
 }
