@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <unordered_set>
 
 #include "passes/match.h"
@@ -99,11 +100,29 @@ Result<bool> fold_constants(Graph& graph) {
   return changed;
 }
 
+namespace {
+
+/// Inputs of these operators may well be negative numbers, and dims are not: axes, steps and diagonals.
+bool is_axis_like(const Node& node, const Value* v) {
+  const auto at = [&](size_t i) { return node.input(i) == v; };
+  if (node.op().starts_with("Reduce") || node.is("Squeeze") || node.is("Unsqueeze") || node.is("CumSum") ||
+      node.is("CumProd") || node.is("Trilu") || node.is("DFT")) {
+    return !at(0);
+  }
+  if (node.is("Slice")) return at(1) || at(2) || at(3) || at(4);
+  return node.is("Range") && at(2);
+}
+
+}  // namespace
+
 Result<bool> name_scalar_inputs(Graph& graph) {
   bool changed = false;
   for (Value* v : graph.inputs()) {
     if (v->elements || !(v->dtype == DType::kInt64 || v->dtype == DType::kInt32) || !v->shape) continue;
     if (!v->shape->empty() && !(v->shape->size() == 1 && (*v->shape)[0] == ir::Dim(1))) continue;
+    const auto& users = v->users();
+    if (std::any_of(users.begin(), users.end(), [v](const Node* user) { return is_axis_like(*user, v); }))
+      continue;
     v->elements = std::vector<ir::Dim>{ir::Dim::symbol("value(" + v->name + ")")};
     changed = true;
   }

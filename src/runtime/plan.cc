@@ -214,7 +214,11 @@ Status Plan::run_step(Step& step) {
     step.output_args[i] = step.outputs[i] < 0 ? Arg{} : args_[static_cast<size_t>(step.outputs[i])];
   if (!step.kernel) return run_reference(step);
   Call call{step.input_args, step.output_args, {arena_, align_up(scratch_bytes_)}, engine_->context()};
-  if (Status s = step.kernel->run(call); !s.ok()) return std::move(s).with_context(step.node->describe());
+  if (Status s = step.kernel->run(call); !s.ok()) {
+    // A kernel may find out from its operands' values only that it does not cover them.
+    if (s.code() == StatusCode::kUnsupported) return run_reference(step);
+    return std::move(s).with_context(step.node->describe());
+  }
   return ok_status();
 }
 

@@ -34,7 +34,8 @@ struct SuiteCase {
 Result<SuiteCase> read_case(const std::string& folder);
 
 /// Nothing when `actual` is what the suite expects: same kind, dtype and shape; integers and bools equal;
-/// floats within atol + rtol * |expected|, NaN where expected. Otherwise the first difference, in words.
+/// floats within atol + rtol * |expected| (rtol being at least 2^-9 for float16, 2^-6 for bfloat16), NaN
+/// where expected. Otherwise the first difference, in words.
 std::optional<std::string> difference(const TestValue& actual, const TestValue& expected, double rtol,
                                       double atol);
 

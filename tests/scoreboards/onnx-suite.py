@@ -17,6 +17,8 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 KEPT = HERE / "onnx-suite.txt"
+# Expected outputs are one draw of NumPy's generator, which no other generator repeats.
+RANDOM = ("Bernoulli",)
 # Whole models take seconds each: not in the quick part.
 SLOW = ("real/",)
 
@@ -65,6 +67,8 @@ def main():
     rows, table, total = [], collections.defaultdict(collections.Counter), collections.Counter()
     for case, group in groups.items():
         result, detail = worst(results[case])
+        if group in RANDOM and result == "failed" and "compare: " in detail:
+            result, detail = "unsupported", "random numbers cannot be compared; " + detail
         rows.append((case, result, detail))
         table[group][result] += 1
         total[result] += 1

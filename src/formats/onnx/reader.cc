@@ -13,7 +13,7 @@
 namespace decant::onnx {
 namespace {
 
-constexpr int64_t kOldestOpset = 7;
+constexpr int64_t kOldestOpset = 1;
 constexpr int64_t kNewestOpset = 28;
 constexpr int64_t kNewestIrVersion = 14;
 

@@ -25,9 +25,10 @@ struct ModelInfo {
 /// fields (float_data and its siblings) are copied.
 ///
 /// Initializers and Constant nodes become constants, also initializers that are listed as inputs. Local
-/// functions are inlined. Sub-graphs refer to the values around them directly. Nodes of opset 7 to 28 are
-/// rewritten to the newest form (adapters/); operators unknown to the op table are kept, and reported by
-/// ir::infer_types. Values other than inputs and constants are not typed. `metadata` has "producer" only.
+/// functions are inlined. Sub-graphs refer to the values around them directly. Nodes of opset 6 to 28 (and of
+/// older ones where the operator has not changed) are rewritten to the newest form (adapters/); operators
+/// unknown to the op table are kept, and reported by ir::infer_types. Values other than inputs and constants
+/// are not typed. `metadata` has "producer" only.
 ///
 /// Errors: invalid_model (names the file, and the byte offset, node or tensor), unsupported (an opset,
 /// element type or value type beyond what the graph has), not_found, resource.

@@ -9,8 +9,6 @@
 namespace decant::ir {
 namespace {
 
-bool is_unsigned_integer(DType t) { return is_integer(t) && !is_signed_integer(t); }
-
 using DimFunction = std::optional<Dim> (*)(const Graph&, const Dim&, const Dim&);
 
 /// Elements of a binary op on small integer tensors, when `f` can tell each of them.
@@ -155,7 +153,8 @@ EvalResult eval_mod(const Node& node, EvalInputs inputs) {
     using C = decltype(a);
     if constexpr (std::is_same_v<C, double>) {
       const double r = std::fmod(a, b);
-      return !cut && r != 0 && (r < 0) != (b < 0) ? r + b : r;
+      if (!cut && r == 0) return std::copysign(0.0, b);
+      return !cut && (r < 0) != (b < 0) ? r + b : r;
     } else if constexpr (std::is_same_v<C, int64_t>) {
       if (b == -1) return int64_t{0};
       const int64_t r = a % b;
@@ -256,22 +255,25 @@ Status infer_bits(InferContext& context) {
   return infer_broadcast(context, std::nullopt, nullptr);
 }
 
-/// Bits shifted out are lost; a shift by the width or more gives 0.
+/// Bits shifted out are lost. A right shift of a signed number fills with its sign; a negative shift, or one
+/// by the width or more, leaves the fill only.
 EvalResult eval_bit_shift(const Node& node, EvalInputs inputs) {
   const DType dtype = inputs[0]->dtype();
-  if (!is_unsigned_integer(dtype)) return node_error(node, "needs unsigned integer tensors");
+  if (!is_integer(dtype)) return node_error(node, "needs integer tensors");
   const std::string direction = node.string_attribute("direction", "");
   if (direction != "LEFT" && direction != "RIGHT") return node_error(node, "direction must be LEFT or RIGHT");
   const bool left = direction == "LEFT";
-  return map_pairs(node, inputs, std::nullopt, [left](auto a, auto b) {
-    const auto x = static_cast<uint64_t>(a), by = static_cast<uint64_t>(b);
-    return static_cast<decltype(a)>(by >= 64 ? 0 : left ? x << by : x >> by);
+  const uint64_t width = 8 * size_of(dtype);
+  return map_pairs(node, inputs, std::nullopt, [left, width](auto a, auto b) {
+    using C = decltype(a);
+    if constexpr (std::is_same_v<C, double>) {
+      return a;
+    } else {
+      const auto by = static_cast<uint64_t>(b);  // a negative one becomes huge
+      if (by >= width) return static_cast<C>(!left && a < C(0) ? C(-1) : C(0));
+      return left ? static_cast<C>(static_cast<uint64_t>(a) << by) : static_cast<C>(a >> by);
+    }
   });
-}
-
-Status infer_bit_shift(InferContext& context) {
-  DECANT_RETURN_IF_ERROR(require_dtype(context, 0, is_unsigned_integer, "an unsigned integer tensor"));
-  return infer_broadcast(context, std::nullopt, nullptr);
 }
 
 OpDef binary_op(std::string_view name, std::string_view doc, Status (*infer)(InferContext&),
@@ -323,8 +325,7 @@ DECANT_OP(BitwiseXor) {
   return binary_op("BitwiseXor", "Bitwise exclusive or", infer_bits, eval_bits<std::bit_xor<>>);
 }
 DECANT_OP(BitShift) {
-  return binary_op("BitShift", "a shifted by b bits; direction = LEFT | RIGHT", infer_bit_shift,
-                   eval_bit_shift);
+  return binary_op("BitShift", "a shifted by b bits; direction = LEFT | RIGHT", infer_bits, eval_bit_shift);
 }
 DECANT_OP(BitwiseOr) { return binary_op("BitwiseOr", "Bitwise or", infer_bits, eval_bits<std::bit_or<>>); }
 

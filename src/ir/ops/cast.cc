@@ -37,22 +37,23 @@ EvalResult cast_tensor(const Tensor& x, DType to) {
 }  // namespace
 
 DECANT_OP(Cast) {
-  return {.name = "Cast",
-          .doc = "Converts to the type of attribute `to`",
-          .min_inputs = 1,
-          .max_inputs = 1,
-          .infer = [](InferContext& context) -> Status {
-            const int64_t code = context.node().int_attribute("to", 0);
-            const DType to = dtype_from_onnx_code(code);
-            if (to == DType::kUndefined)
-              return context.error(fmt::format("cannot cast to ONNX type {}", code));
-            return infer_cast_to(context, to);
-          },
-          .eval = [](const Node& node, EvalInputs inputs) -> EvalResult {
-            const DType to = dtype_from_onnx_code(node.int_attribute("to", 0));
-            if (to == DType::kUndefined) return node_error(node, "has no known target type");
-            return cast_tensor(*inputs[0], to);
-          }};
+  return {
+      .name = "Cast",
+      .doc = "Converts to the type of attribute `to`",
+      .min_inputs = 1,
+      .max_inputs = 1,
+      .infer = [](InferContext& context) -> Status {
+        const int64_t code = context.node().int_attribute("to", 0);
+        const DType to = dtype_from_onnx_code(code);
+        if (to == DType::kUndefined)
+          return unsupported(fmt::format("{}: cannot cast to ONNX type {}", context.node().describe(), code));
+        return infer_cast_to(context, to);
+      },
+      .eval = [](const Node& node, EvalInputs inputs) -> EvalResult {
+        const DType to = dtype_from_onnx_code(node.int_attribute("to", 0));
+        if (to == DType::kUndefined) return node_error(node, "has no known target type");
+        return cast_tensor(*inputs[0], to);
+      }};
 }
 
 DECANT_OP(CastLike) {

@@ -43,6 +43,19 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"", "Pad", adapt_pad},
     {"", "Split", adapt_split},
     {"", "Dropout", adapt_dropout},
+    {"", "Add", adapt_broadcast},
+    {"", "Sub", adapt_broadcast},
+    {"", "Mul", adapt_broadcast},
+    {"", "Div", adapt_broadcast},
+    {"", "Pow", adapt_broadcast},
+    {"", "And", adapt_broadcast},
+    {"", "Or", adapt_broadcast},
+    {"", "Xor", adapt_broadcast},
+    {"", "Equal", adapt_broadcast},
+    {"", "Greater", adapt_broadcast},
+    {"", "Less", adapt_broadcast},
+    {"", "Gemm", adapt_broadcast},
+    {"", "PRelu", adapt_prelu},
     {"", "GroupNormalization", adapt_group_norm},
     {"", "TopK", adapt_topk},
     {"", "Scatter", adapt_scatter},
@@ -62,7 +75,14 @@ Adapter find_adapter(const ir::Node& node) {
 /// Adapters of these ask for their input's type.
 bool needs_types(const ir::Node& node, int64_t opset) {
   if (node.op() == "FlexAttention" && node.domain() == "ai.onnx.preview") return true;
+  if (opset < 7 && (node.is("PRelu") || node.attribute<int64_t>("axis"))) return true;
   return opset < 13 && (node.is("Softmax") || node.is("LogSoftmax") || node.is("Hardmax"));
+}
+
+/// Operators of opsets before 6 that have not changed since.
+bool is_unchanged(const ir::Node& node) {
+  constexpr std::string_view kUnchanged[] = {"Constant", "Identity", "Not", "Shape", "Size", "Transpose"};
+  return std::find(std::begin(kUnchanged), std::end(kUnchanged), node.op()) != std::end(kUnchanged);
 }
 
 void collect(ir::Graph& graph, std::vector<ir::Graph*>& graphs) {
@@ -181,6 +201,8 @@ bool Adaptation::is_graph_output(const ir::Value* value) const {
   return std::any_of(graphs_.begin(), graphs_.end(), [&](const ir::Graph* g) { return g->is_output(value); });
 }
 
+void Adaptation::forget(const ir::Graph* sub_graph) { std::erase(graphs_, sub_graph); }
+
 void Adaptation::remove() { graph.remove_node(&node); }
 
 Status adapt_graph(ir::Graph& graph, const std::function<int64_t(const ir::Node*)>& opset_of) {
@@ -190,8 +212,8 @@ Status adapt_graph(ir::Graph& graph, const std::function<int64_t(const ir::Node*
   for (const ir::Graph* g : graphs) {
     for (const auto& node : g->nodes()) {
       const int64_t opset = opset_of(node.get());
-      if (node->domain().empty() && (opset < 7 || opset > 28)) {
-        return unsupported(fmt::format("{}: opset {}; supported are 7 to 28", node->describe(), opset));
+      if (node->domain().empty() && ((opset < 6 && !is_unchanged(*node)) || opset > 28)) {
+        return unsupported(fmt::format("{}: opset {}; supported are 6 to 28", node->describe(), opset));
       }
       typed = typed || needs_types(*node, opset);
     }

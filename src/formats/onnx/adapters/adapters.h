@@ -11,7 +11,7 @@
 
 namespace decant::onnx {
 
-/// Rewrites nodes of opset 7 to 28 to the newest form of their operators, sub-graphs included; leaves the
+/// Rewrites nodes of opset 6 to 28 to the newest form of their operators, sub-graphs included; leaves the
 /// graphs sorted and without dead nodes. Operators without a changed form, or unknown ones, are left alone.
 Status adapt_graph(ir::Graph& graph, const std::function<int64_t(const ir::Node*)>& opset_of);
 
@@ -38,6 +38,8 @@ class Adaptation {
   void replace_output(size_t i, ir::Value* value);
   /// Whether this graph or one around it returns the value.
   bool is_graph_output(const ir::Value* value) const;
+  /// A sub-graph of the node goes away with it.
+  void forget(const ir::Graph* sub_graph);
   /// Removes the node; its outputs must have been replaced.
   void remove();
   /// The form does not fit the declared opset: names node, operator, opset and `rule`.
@@ -59,6 +61,8 @@ Status adapt_slice(Adaptation& a);
 Status adapt_pad(Adaptation& a);
 Status adapt_split(Adaptation& a);
 Status adapt_dropout(Adaptation& a);
+Status adapt_broadcast(Adaptation& a);  ///< Arithmetic, comparisons, logic, Gemm
+Status adapt_prelu(Adaptation& a);
 Status adapt_group_norm(Adaptation& a);
 Status adapt_flex_attention(Adaptation& a);  ///< ai.onnx.preview
 Status adapt_topk(Adaptation& a);

@@ -29,6 +29,9 @@ Status replace_mask(Adaptation& a) {
 /// Outside training Dropout passes its input on. A training mode that is not constant false is not supported.
 Status adapt_dropout(Adaptation& a) {
   DECANT_RETURN_IF_ERROR(a.check_moved("ratio", 1, 12));
+  if (a.opset < 7 && a.node.int_attribute("is_test", 0) == 0) {
+    return unsupported(a.node.describe() + ": training mode is not supported; export the model in eval mode");
+  }
   const ir::Value* mode = a.node.input(2);
   if (mode &&
       !(mode->constant && mode->constant->elements() == 1 && mode->constant->tensor().int_at(0) == 0)) {

@@ -85,7 +85,8 @@ class Expansion {
   Adaptation& a_;
 };
 
-/// Takes the nodes of a graph that goes away off their inputs, some of which are values of the graph around it.
+/// Takes the nodes of a graph that goes away off their inputs, some of which are values of the graph around
+/// it.
 void release(ir::Graph& body) {
   for (const auto& node : body.nodes()) {
     for (size_t i = 0; node && i < node->inputs().size(); ++i) node->set_input(i, nullptr);
@@ -134,7 +135,9 @@ Status adapt_flex_attention(Adaptation& a) {
   a.replace_output(0, e.cast(e.add("MatMul", {probabilities, values}, "output"), q->dtype));
   for (const char* key : {"score_mod", "prob_mod"}) {
     const auto* body = a.node.attribute<std::shared_ptr<ir::Graph>>(key);
-    if (body && *body) release(**body);
+    if (!body || !*body) continue;
+    release(**body);
+    a.forget(body->get());
   }
   a.remove();
   return ok_status();
