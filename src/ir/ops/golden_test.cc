@@ -103,11 +103,7 @@ std::vector<Case> read_cases() {
 
 /// What decant leaves out on purpose, with the reason.
 bool is_left_out(const Case& c) {
-  if (c.op == "Bernoulli") return true;  // random numbers: random_test.cc
-  const auto mode = c.attributes.find("mode");
-  if (c.op == "Pad" && mode != c.attributes.end() && std::get<std::string>(mode->second) != "constant")
-    return true;
-  return false;
+  return c.op == "Bernoulli";  // random numbers: random_test.cc
 }
 
 struct Tolerance {

@@ -9,14 +9,57 @@
 namespace decant::ir {
 namespace {
 
-Status require_constant_mode(const Node& node) {
+enum class Mode { kConstant, kEdge, kReflect, kWrap };
+
+Result<Mode> mode_of(const Node& node) {
   const std::string mode = node.string_attribute("mode", "constant");
-  if (mode == "constant") return ok_status();
-  return unsupported(fmt::format("{}: mode '{}'; only 'constant' is implemented", node.describe(), mode));
+  if (mode == "constant") return Mode::kConstant;
+  if (mode == "edge") return Mode::kEdge;
+  if (mode == "reflect") return Mode::kReflect;
+  if (mode == "wrap") return Mode::kWrap;
+  return node_error(node, fmt::format("unknown mode '{}'", mode));
+}
+
+/// Where element i of a padded line comes from, in the line of n elements that it is made of. Reflection
+/// leaves the edge element out: 2 1 | 0 1 2 | 1 0.
+int64_t source_of(Mode mode, int64_t i, int64_t n) {
+  if (mode == Mode::kEdge) return std::clamp<int64_t>(i, 0, n - 1);
+  const int64_t period = mode == Mode::kWrap ? n : std::max<int64_t>(1, 2 * (n - 1));
+  const int64_t at = (i % period + period) % period;
+  return at < n ? at : period - at;
+}
+
+/// Pads with elements of x itself. Negative pads cut first; `before` and `dims` are checked by the caller.
+EvalResult pad_from_input(const Node& node, Mode mode, const Tensor& x, const Dims& before,
+                          const Dims& dims) {
+  DECANT_ASSIGN(Tensor out, Tensor::allocate(x.dtype(), dims));
+  if (out.elements() == 0) return single(std::move(out));
+  const Dims strides = strides_of(x.dims());
+  std::vector<Dims> offsets(x.rank());
+  for (size_t d = 0; d < x.rank(); ++d) {
+    const int64_t after = dims[d] - x.dims()[d] - before[d];
+    const int64_t begin = std::max<int64_t>(0, -before[d]), end = x.dims()[d] - std::max<int64_t>(0, -after);
+    if (end <= begin) return node_error(node, "nothing is left to pad with");
+    for (int64_t i = 0; i < dims[d]; ++i) {
+      offsets[d].push_back((begin + source_of(mode, i - std::max<int64_t>(0, before[d]), end - begin)) *
+                           strides[d]);
+    }
+  }
+  Dims index(x.rank(), 0);
+  for (int64_t i = 0; i < out.elements(); ++i) {
+    int64_t at = 0;
+    for (size_t d = 0; d < x.rank(); ++d) at += offsets[d][static_cast<size_t>(index[d])];
+    copy_elements(out, i, x, at, 1);
+    for (size_t d = x.rank(); d-- > 0;) {
+      if (++index[d] < dims[d]) break;
+      index[d] = 0;
+    }
+  }
+  return single(std::move(out));
 }
 
 Status infer_pad(InferContext& context) {
-  DECANT_RETURN_IF_ERROR(require_constant_mode(context.node()));
+  DECANT_RETURN_IF_ERROR(mode_of(context.node()).status());
   DECANT_RETURN_IF_ERROR(require_dtype(context, 1, is_index, "an int64 tensor"));
   if (!context.shape(0)) return infer_same(context);
   Shape shape = *context.shape(0);
@@ -44,7 +87,7 @@ Status infer_pad(InferContext& context) {
 
 /// Negative pads cut.
 EvalResult eval_pad(const Node& node, EvalInputs inputs) {
-  DECANT_RETURN_IF_ERROR(require_constant_mode(node));
+  DECANT_ASSIGN(const Mode mode, mode_of(node));
   const Tensor& x = *inputs[0];
   DECANT_ASSIGN(const Dims pads, read_int_list(node, *inputs[1], "the pads"));
   std::vector<size_t> axes;
@@ -63,6 +106,7 @@ EvalResult eval_pad(const Node& node, EvalInputs inputs) {
       return node_error(node, "pads leave a negative or too large dim");
     }
   }
+  if (mode != Mode::kConstant) return pad_from_input(node, mode, x, before, dims);
   const Tensor* value = optional_input(inputs, 2);
   if (value != nullptr && (value->elements() != 1 || value->dtype() != x.dtype())) {
     return node_error(node, "the fill value must be a scalar of the input's type");
@@ -98,7 +142,7 @@ EvalResult eval_pad(const Node& node, EvalInputs inputs) {
 
 DECANT_OP(Pad) {
   return {.name = "Pad",
-          .doc = "Adds a constant border; negative pads cut",
+          .doc = "Adds a border; mode = constant | edge | reflect | wrap; negative pads cut",
           .min_inputs = 2,
           .max_inputs = 4,
           .infer = infer_pad,
