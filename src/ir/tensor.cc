@@ -1,10 +1,12 @@
 #include "ir/tensor.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
 #include "base/checked.h"
 #include "base/half.h"
+#include "base/memory_limit.h"
 
 namespace decant::ir {
 namespace {
@@ -31,7 +33,7 @@ int64_t product(const std::vector<int64_t>& dims) {
 Result<Tensor> Tensor::allocate(DType dtype, std::vector<int64_t> dims) {
   const auto elements = checked_elements(dims);
   const auto bytes = elements ? checked_mul(*elements, size_of(dtype)) : std::nullopt;
-  if (!bytes || *bytes > kMaxTensorBytes) {
+  if (!bytes || *bytes > std::min(kMaxTensorBytes, memory_limit())) {
     return resource_error("a tensor of " + describe(dtype, dims) + " cannot be allocated");
   }
   Tensor t;

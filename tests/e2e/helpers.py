@@ -41,8 +41,9 @@ class Run:
         return [json.loads(line) for line in self.stdout.split("\n") if line.strip()]
 
 
-def run_decant(args, stdin=None, timeout=900, check=True, env=None):
-    """Runs decant with `args`; with `check`, an exit code other than 0 fails the test with what decant said."""
+def run_decant(args, stdin=None, timeout=900, check=True, env=None, address_space=None):
+    """Runs decant with `args`; with `check`, an exit code other than 0 fails the test with what decant said.
+    `address_space` limits the process to so many bytes."""
     binary = find_binary()
     assert binary, "no decant binary: build it (make release) or set DECANT"
     command = [str(binary), *map(str, args)]
@@ -52,7 +53,7 @@ def run_decant(args, stdin=None, timeout=900, check=True, env=None):
             done = subprocess.run(
                 [sys.executable, "-S", "-E", str(ROOT / "tests/e2e/measure.py"), str(write_end), *command],
                 input=stdin, capture_output=True, text=True, timeout=timeout, pass_fds=(write_end,),
-                env={**os.environ, **(env or {})},
+                env={**os.environ, **(env or {}), "MEASURE_ADDRESS_SPACE": str(address_space or "")},
             )
         finally:
             os.close(write_end)

@@ -6,8 +6,12 @@ measure its own children; this launcher is a few megabytes.
 
 import json
 import os
+import resource
 import sys
 
+if os.environ.get("MEASURE_ADDRESS_SPACE"):
+    limit = int(os.environ["MEASURE_ADDRESS_SPACE"])
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 descriptor = int(sys.argv[1])
 pid = os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ, file_actions=[(os.POSIX_SPAWN_CLOSE, descriptor)])
 _, status, usage = os.wait4(pid, 0)
