@@ -57,6 +57,36 @@ int64_t group_of(const AttentionArgs& g) { return g.kv_heads > 0 ? g.q_heads / g
 
 bool is_blocked(const AttentionArgs& g) { return g.q_len >= kBlockedQueries && g.q_len * group_of(g) >= 16; }
 
+/// Added to a score, this or less leaves a weight of zero beside any position that is open.
+constexpr float kClosed = -1e30f;
+constexpr int64_t kScanBlock = 64;
+
+/// One past the last position below `end` that the mask row leaves open: keys and values behind it are not
+/// read, so that a mask over a whole buffer costs what its filled part does. A float row that closes
+/// everything keeps its end: there the weights are what the scores say.
+int64_t open_end(const AttentionArgs& g, const void* mask, int64_t end) {
+  if (!mask || g.mask_key_stride != 1) return end;
+  int64_t n = end;
+  if (g.mask_dtype == DType::kBool) {
+    const auto* open = static_cast<const uint8_t*>(mask);
+    for (; n >= kScanBlock; n -= kScanBlock) {
+      uint8_t any = 0;
+      for (int64_t i = 0; i < kScanBlock; ++i) any |= open[n - kScanBlock + i];
+      if (any) break;
+    }
+    while (n > 0 && !open[n - 1]) --n;
+    return n;
+  }
+  const auto* added = static_cast<const float*>(mask);
+  for (; n >= kScanBlock; n -= kScanBlock) {
+    int any = 0;
+    for (int64_t i = 0; i < kScanBlock; ++i) any |= !(added[n - kScanBlock + i] <= kClosed);
+    if (any) break;
+  }
+  while (n > 0 && added[n - 1] <= kClosed) --n;
+  return n > 0 ? n : end;
+}
+
 int64_t longest(const AttentionArgs& g) {
   int64_t n = g.kv_length;
   if (g.kv_lengths) n = g.batch > 0 ? *std::max_element(g.kv_lengths, g.kv_lengths + g.batch) : 0;
@@ -96,6 +126,15 @@ void few_queries(const Context& ctx, const AttentionArgs& g, std::span<std::byte
 
   Scratch memory(scratch);
   float* const results = memory.take<float>(plan.tasks * plan.result_floats(g));
+  // Heads that share a mask share the end of what it leaves open.
+  int64_t* const open_ends = memory.take<int64_t>(g.batch * g.q_len);
+  const bool shared_mask = g.mask && g.mask_head_stride == 0;
+  if (shared_mask) {
+    for (int64_t b = 0; b < g.batch; ++b) {
+      const Problem p(g, b, 0);
+      for (int64_t i = 0; i < g.q_len; ++i) open_ends[b * g.q_len + i] = open_end(g, p.mask(0, i), p.end(i));
+    }
+  }
   std::array<float*, 256> floats{};
   std::array<RowInfo, 256> infos{};
   for (int i = 0; i < ctx.pool->size(); ++i) {
@@ -116,7 +155,10 @@ void few_queries(const Context& ctx, const AttentionArgs& g, std::span<std::byte
       std::copy(x, x + g.qk_dim, q + r * g.qk_dim);
       info.begin[r] = p.begin(i);
       info.end[r] = p.end(i);
-      if (g.mask) info.mask[r] = p.mask(h, i);
+      if (g.mask) {
+        info.mask[r] = p.mask(h, i);
+        info.end[r] = shared_mask ? open_ends[p.batch * g.q_len + i] : open_end(g, info.mask[r], info.end[r]);
+      }
       first = std::min(first, info.begin[r]);
       last = std::max(last, info.end[r]);
     }
@@ -223,7 +265,15 @@ class BlockedWorker {
     std::fill(max_, max_ + rows_, -INFINITY);
     std::fill(sum_, sum_ + rows_, 0.0f);
     std::fill(acc_, acc_ + rows_ * v_cols_, 0.0f);
-    const int64_t begin = p_.begin(first_), end = p_.end(first_ + queries_ - 1);
+    const int64_t begin = p_.begin(first_);
+    int64_t end = p_.end(first_ + queries_ - 1);
+    if (g_.mask) {
+      int64_t open = begin;
+      const int64_t masks = g_.mask_head_stride == 0 ? queries_ : rows_;
+      for (int64_t r = 0; r < masks && open < end; ++r)
+        open = std::max(open, open_end(g_, p_.mask(head(r), query(r)), end));
+      end = std::min(end, open);
+    }
     for (int64_t key = begin; key < end; key += kBlockKeys) {
       const int64_t n = std::min(kBlockKeys, end - key);
       score(key, n);
@@ -339,7 +389,7 @@ size_t attention_scratch_bytes(const AttentionArgs& g, int n_threads) {
     bytes = threads * (BlockedPlan(g).worker_floats(g) * 4 + 64);
   } else {
     const FewPlan plan(g, n_threads);
-    bytes = plan.tasks * plan.result_floats(g) * 4 + 64;
+    bytes = plan.tasks * plan.result_floats(g) * 4 + 64 + g.batch * g.q_len * 8 + 64;
     bytes += threads * (plan.worker_floats(g) * 4 + plan.rows * 24 + 4 * 64);
   }
   return static_cast<size_t>(bytes);
