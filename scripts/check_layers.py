@@ -25,6 +25,7 @@ ALLOWED = {
     "hub": {"base"},
 }
 ALLOWED["app"] = set(ALLOWED)
+ALLOWED["api"] = set(ALLOWED)
 ALLOWED["cli"] = set(ALLOWED)
 
 # An inline function of an ordinary header, compiled with AVX flags, may be the copy that the linker keeps for everyone.

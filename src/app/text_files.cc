@@ -110,4 +110,18 @@ Result<text::Rendered> TextFiles::render_chat(const text::Value& variables,
   return chat.render_chat(text::Value::dict(std::move(entries)), options, error);
 }
 
+Result<text::Rendered> TextFiles::render_conversation(std::string_view json) const {
+  DECANT_ASSIGN(text::Value parsed, text::parse_json(json));
+  std::vector<std::pair<text::Value, text::Value>> variables;
+  if (parsed.is_dict()) {
+    variables = parsed.entries();
+  } else {
+    variables.emplace_back(text::Value::string("messages"), parsed);
+  }
+  if (!parsed.is_dict() || !parsed.find("add_generation_prompt")) {
+    variables.emplace_back(text::Value::string("add_generation_prompt"), text::Value::boolean(true));
+  }
+  return render_chat(text::Value::dict(std::move(variables)), {});
+}
+
 }  // namespace decant::app

@@ -22,18 +22,7 @@ Result<std::vector<int32_t>> prompt_ids(const Options& o, const app::TextFiles& 
   DECANT_ASSIGN(const text::Tokenizer* tokenizer, files.tokenizer());
   if (o.messages.empty()) return tokenizer->encode(o.prompt, true);
   DECANT_ASSIGN(const std::string json, read_file(o.messages, uint64_t{256} << 20));
-  DECANT_ASSIGN(text::Value parsed, text::parse_json(json));
-  std::vector<std::pair<text::Value, text::Value>> variables;
-  if (parsed.is_dict()) {
-    variables = parsed.entries();
-  } else {
-    variables.emplace_back(text::Value::string("messages"), parsed);
-  }
-  if (!parsed.is_dict() || !parsed.find("add_generation_prompt")) {
-    variables.emplace_back(text::Value::string("add_generation_prompt"), text::Value::boolean(true));
-  }
-  DECANT_ASSIGN(const text::Rendered rendered,
-                files.render_chat(text::Value::dict(std::move(variables)), {}));
+  DECANT_ASSIGN(const text::Rendered rendered, files.render_conversation(json));
   // The template wrote the special tokens; encoding must not add them again.
   return tokenizer->encode(rendered.text, false);
 }

@@ -7,11 +7,10 @@
 
 #include "base/log.h"
 #include "cli/command.h"
+#include "decant/version.h"
 
 namespace decant::cli {
 namespace {
-
-constexpr const char* kVersion = "decant 0.1.0";
 
 /// 1: the model or the input, 3: the machine. (2, wrong usage, is found while options are parsed.)
 int exit_code(const Status& status) {
@@ -44,7 +43,7 @@ constexpr Entry kCommands[] = {
 
 int main(int argc, char** argv) {
   CLI::App app("decant: Hugging Face models from where they were written to where they run");
-  app.set_version_flag("--version", kVersion);
+  app.set_version_flag("--version", "decant " + std::string(version()));
   app.require_subcommand(1);
   app.fallthrough();
   Common common;

@@ -1,6 +1,7 @@
 #include <new>
 #include <unordered_map>
 
+#include "ir/custom_op.h"
 #include "ir/op.h"
 
 namespace decant::ir {
@@ -68,6 +69,7 @@ Result<std::vector<Tensor>> run_scope(const Graph& graph, Environment& env, int 
 }  // namespace
 
 Result<std::vector<Tensor>> evaluate_node(const Node& node, std::span<const Tensor* const> inputs) {
+  if (node.custom) return node.custom->eval(node, inputs);
   const OpDef* op = find_op(node.domain(), node.op());
   if (!op || !op->eval) return unsupported(node.describe() + ": no reference kernel");
   bool complete = inputs.size() >= static_cast<size_t>(op->min_inputs);

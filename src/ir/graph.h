@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -16,6 +17,7 @@
 
 namespace decant::ir {
 
+class CustomOp;
 class Graph;
 class Node;
 
@@ -55,10 +57,12 @@ class Node {
 
   const std::string& op() const { return op_; }
   const std::string& domain() const { return domain_; }
-  bool is(std::string_view op) const { return domain_.empty() && op_ == op; }
+  bool is(std::string_view op) const { return domain_.empty() && op_ == op && !custom; }
 
   std::string name;
   std::map<std::string, Attribute, std::less<>> attributes;
+  /// Set where a program brought its own operator: it takes the place of the table's.
+  std::shared_ptr<const CustomOp> custom;
 
   /// Inputs and outputs by position; null where an optional one is left out.
   const std::vector<Value*>& inputs() const { return inputs_; }
@@ -151,6 +155,10 @@ class Graph {
   /// naming a node on it.
   Status sort();
 
+  /// The same graph with own nodes and values; constants are shared. In a sub-graph, values of the graphs around it stay
+  /// what they are.
+  std::unique_ptr<Graph> clone() const;
+
   /// A name not yet taken in this graph, made from `hint`.
   std::string unique_name(std::string_view hint);
   /// A symbol no dim of this graph uses yet.
@@ -163,6 +171,7 @@ class Graph {
 
  private:
   Value* new_value(std::string name);
+  std::unique_ptr<Graph> clone(std::unordered_map<const Value*, Value*>& copies) const;
   std::vector<std::unique_ptr<Value>> values_;
   std::vector<Value*> inputs_, outputs_;
   std::vector<std::unique_ptr<Node>> nodes_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/custom_op.h"
+
 namespace decant::ir {
 
 #define X(id) OpDef decant_op_##id();
@@ -95,6 +97,10 @@ Status InferContext::error(std::string_view what) const {
 }
 
 Status infer_node(Graph& graph, Node& node) {
+  if (node.custom) {
+    InferContext context(graph, node);
+    return node.custom->infer(context);
+  }
   const OpDef* op = find_op(node.domain(), node.op());
   if (!op) return unsupported(node.describe() + ": unknown operator");
   const auto count = static_cast<int>(node.inputs().size());
@@ -120,7 +126,7 @@ namespace {
 void collect_unknown(const Graph& graph, std::map<std::string, std::string>& unknown) {
   for (const auto& node : graph.nodes()) {
     if (!node) continue;
-    if (!find_op(node->domain(), node->op())) {
+    if (!node->custom && !find_op(node->domain(), node->op())) {
       const std::string op = (node->domain().empty() ? "" : node->domain() + "::") + node->op();
       std::string& nodes = unknown[op];
       if (nodes.size() < 200) nodes += (nodes.empty() ? "'" : ", '") + node->name + "'";

@@ -21,9 +21,9 @@ Status validate_scope(const Graph& graph, std::unordered_set<const Value*>& defi
         return invalid_model(node->describe() + " uses value '" + v->name + "' before its definition");
     }
     const OpDef* op = find_op(node->domain(), node->op());
-    if (!op) return unsupported(node->describe() + ": unknown operator");
+    if (!op && !node->custom) return unsupported(node->describe() + ": unknown operator");
     const auto count = static_cast<int>(node->inputs().size());
-    if (count < op->min_inputs || (op->max_inputs >= 0 && count > op->max_inputs)) {
+    if (!node->custom && (count < op->min_inputs || (op->max_inputs >= 0 && count > op->max_inputs))) {
       return invalid_model(node->describe() + " has " + std::to_string(count) + " inputs");
     }
     for (const auto& [key, attribute] : node->attributes) {

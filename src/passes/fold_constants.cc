@@ -76,6 +76,7 @@ Result<bool> fold_constants(Graph& graph) {
         changed = true;
       }
     }
+    if (node->custom) continue;
     const ir::OpDef* op = ir::find_op(node->domain(), node->op());
     if (from_elements || !op || !op->eval || op->random || node->inputs().empty() ||
         !small_constant_inputs(*node))

@@ -37,6 +37,16 @@ Status lift(ir::Graph& graph, std::initializer_list<Pass> more) {
 
 Status optimize_for_forward(ir::Graph& graph) { return lift(graph, {&widen_half}); }
 
+Status optimize_with_fixed_caches(ir::Graph& graph) {
+  return lift(graph, {+[](ir::Graph& g) -> Result<bool> {
+                        DECANT_ASSIGN(const bool fixed, fix_states(g));
+                        if (!fixed)
+                          return unsupported("its caches do not grow by a Concat that only attention reads");
+                        return true;
+                      },
+                      &widen_half});
+}
+
 Status optimize_for_generation(ir::Graph& graph) {
   return lift(graph, {&fix_states, &keep_last_logits, &widen_half});
 }

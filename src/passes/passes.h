@@ -68,6 +68,9 @@ Result<bool> widen_half(ir::Graph& graph);
 /// All lifts in order, then clean-up. Inputs and outputs stay as they are, but for half precision inside.
 Status optimize_for_forward(ir::Graph& graph);
 
+/// The same, and growing caches become fixed ones (fix_states); unsupported when they are used in other ways.
+Status optimize_with_fixed_caches(ir::Graph& graph);
+
 /// The same for a decoding session: growing caches become fixed ones (fix_states), only the last logits are
 /// computed.
 Status optimize_for_generation(ir::Graph& graph);

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "base/checked.h"
+#include "base/memory_limit.h"
 #include "ir/op.h"
 #include "runtime/plan_builder.h"
 
@@ -158,9 +159,11 @@ Status Plan::resize() {
   for (int64_t b : buffer_bytes_) total += align_up(static_cast<size_t>(b));
   if (total > arena_bytes_) {
     if (arena_) free_arena(arena_);
+    arena_ = nullptr;
     arena_bytes_ = 0;
     total += total / 8 + kArenaSlack;
-    arena_ = static_cast<std::byte*>(::operator new (total, std::align_val_t{kAlignment}, std::nothrow));
+    if (total <= memory_limit())
+      arena_ = static_cast<std::byte*>(::operator new (total, std::align_val_t{kAlignment}, std::nothrow));
     if (!arena_)
       return resource_error("no memory for " + std::to_string(total) +
                             " bytes of activations; use a shorter prompt or a smaller batch");
@@ -177,6 +180,13 @@ Status Plan::resize() {
       args_[v].data = at + buffer_offsets_[static_cast<size_t>(values_[v].buffer)];
   }
   return ok_status();
+}
+
+Status Plan::reserve(std::span<const Arg> inputs) {
+  bool changed = false;
+  ready_ = false;
+  DECANT_RETURN_IF_ERROR(bind_inputs(inputs, &changed));
+  return resize();
 }
 
 Status Plan::run(std::span<const Arg> inputs) {

@@ -47,6 +47,10 @@ class Plan {
   /// Buffers of states in place are written. Fails, naming the input, when a dtype, rank or dim does not fit.
   Status run(std::span<const Arg> inputs);
 
+  /// Takes the memory that a run with inputs of these sizes needs. Of the data only that of inputs of one element is
+  /// read.
+  Status reserve(std::span<const Arg> inputs);
+
   /// Output i of the last run, valid until the next run. States in place give the input's own memory.
   const Arg& output(size_t i) const;
   /// Whether output i is written in its state's input buffer.

@@ -222,13 +222,13 @@ Status PlanBuilder::add_node(const Node& node) {
   std::unique_ptr<Kernel> kernel;
   for (int i : inputs)
     dynamic = dynamic || (i >= 0 && plan_.values_[static_cast<size_t>(i)].storage == Plan::Storage::kDynamic);
-  if (!dynamic && !options_.reference) kernel = make_kernel(node);
+  if (!dynamic && !options_.reference && !node.custom) kernel = make_kernel(node);
   return add_step(node, std::move(kernel), std::move(inputs), std::move(outputs));
 }
 
 Status PlanBuilder::add_step(const Node& node, std::unique_ptr<Kernel> kernel, std::vector<int> inputs,
                              std::vector<int> outputs) {
-  if (!kernel) {
+  if (!kernel && !node.custom) {
     const ir::OpDef* op = ir::find_op(node.domain(), node.op());
     if (!op || !op->eval) return unsupported(node.describe() + ": no kernel");
   }

@@ -1,0 +1,116 @@
+#include "decant/text.h"
+
+#include "api/load.h"
+#include "app/conversation.h"
+#include "app/text_model.h"
+#include "base/status.h"
+
+namespace decant {
+namespace {
+
+app::GenerateOptions options_of(const GenerateOptions& o) {
+  app::GenerateOptions options;
+  options.max_new_tokens = o.max_new_tokens;
+  options.ignore_eos = o.ignore_stop_tokens;
+  options.stop_strings = o.stop_strings;
+  options.sampling.temperature = o.sampling.temperature;
+  options.sampling.top_k = o.sampling.top_k;
+  options.sampling.top_p = o.sampling.top_p;
+  options.sampling.min_p = o.sampling.min_p;
+  options.sampling.repetition_penalty = o.sampling.repetition_penalty;
+  options.sampling.seed = o.sampling.seed;
+  return options;
+}
+
+Generation public_form(app::Generation&& g) {
+  Generation out;
+  out.ids = std::move(g.ids);
+  out.text = std::move(g.text);
+  out.finish = g.finish == app::Finish::kStop         ? FinishReason::kStop
+               : g.finish == app::Finish::kStopString ? FinishReason::kStopString
+                                                      : FinishReason::kLength;
+  out.prompt_tokens = g.prompt_tokens;
+  out.prefill_seconds = g.prefill_seconds;
+  out.decode_seconds = g.decode_seconds;
+  return out;
+}
+
+}  // namespace
+
+struct TextModel::Impl {
+  std::unique_ptr<app::TextModel> model;
+};
+
+TextModel::TextModel(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+TextModel::TextModel(TextModel&&) noexcept = default;
+TextModel& TextModel::operator=(TextModel&&) noexcept = default;
+TextModel::~TextModel() = default;
+
+Result<TextModel> TextModel::load(const std::string& path, const LoadOptions& options) {
+  if (!options.custom_ops.empty()) return unsupported(path + ": text models with custom operators");
+  DECANT_ASSIGN(const std::string local, api::local_path(path, options));
+  app::LoadOptions o;
+  o.threads = options.threads;
+  o.isa = options.isa;
+  o.max_cache_len = options.max_cache_len;
+  auto impl = std::make_unique<Impl>();
+  DECANT_ASSIGN(impl->model, app::TextModel::load(local, o));
+  return TextModel(std::move(impl));
+}
+
+Result<TextModel> TextModel::load(const HubModel& model, const LoadOptions& options) {
+  return load(api::path_of(model), options);
+}
+
+Result<std::vector<int32_t>> TextModel::encode(std::string_view text, bool add_special) const {
+  DECANT_ASSIGN(const text::Tokenizer* tokenizer, impl_->model->files().tokenizer());
+  return tokenizer->encode(text, add_special);
+}
+
+Result<std::string> TextModel::decode(std::span<const int32_t> ids) const {
+  DECANT_ASSIGN(const text::Tokenizer* tokenizer, impl_->model->files().tokenizer());
+  return tokenizer->decode(ids, true);
+}
+
+Result<std::string> TextModel::render_chat(std::string_view json) const {
+  DECANT_ASSIGN(const text::Rendered rendered, impl_->model->files().render_conversation(json));
+  return rendered.text;
+}
+
+Result<Generation> TextModel::generate(std::span<const int32_t> prompt, const GenerateOptions& options,
+                                       const TextCallback& on_text) {
+  DECANT_ASSIGN(app::Generation g, impl_->model->generate(prompt, options_of(options), on_text));
+  return public_form(std::move(g));
+}
+
+Result<Generation> TextModel::generate(std::string_view prompt, const GenerateOptions& options,
+                                       const TextCallback& on_text) {
+  DECANT_ASSIGN(const std::vector<int32_t> ids, encode(prompt));
+  return generate(ids, options, on_text);
+}
+
+Status TextModel::append(std::span<const int32_t> ids) {
+  return impl_->model->session().append(std::vector<int64_t>(ids.begin(), ids.end()));
+}
+Status TextModel::rewind(int64_t length) { return impl_->model->session().rewind(length); }
+int64_t TextModel::length() const { return impl_->model->session().length(); }
+int64_t TextModel::capacity() const { return impl_->model->session().capacity(); }
+std::span<const float> TextModel::logits() const { return impl_->model->session().logits(); }
+
+struct Chat::Impl {
+  app::Conversation conversation;
+};
+
+Chat::Chat(TextModel& model, std::string system) : impl_(new Impl{app::Conversation(*model.impl_->model)}) {
+  if (!system.empty()) impl_->conversation.add("system", system);
+}
+Chat::~Chat() = default;
+Chat::Chat(Chat&&) noexcept = default;
+
+Result<Generation> Chat::send(std::string_view message, const GenerateOptions& options,
+                              const TextCallback& on_text) {
+  DECANT_ASSIGN(app::Generation g, impl_->conversation.send(message, options_of(options), on_text));
+  return public_form(std::move(g));
+}
+
+}  // namespace decant
