@@ -6,7 +6,7 @@ operators that decant defines (read from the DECANT_OP lines of src/ir/ops), wit
 
 Format, little-endian: "DGOLD1\\n", u32 number of cases; for each case: name, operator (u16 length + bytes each), u8
 number of attributes (name, u8 kind, value), u8 number of inputs, u8 number of outputs (u8 present, then a tensor).
-Kinds: 0 i64; 1 f32; 2 u16 + bytes; 3 u16 + i64s; 4 u16 + f32s; 5 tensor. A tensor: u8 ONNX type code, u8 rank, i64
+Kinds: 0 i64; 1 f32; 2 u16 + bytes; 3 u16 + i64s; 4 u16 + f32s; 5 tensor; 6 u16 + strings. A tensor: u8 ONNX type code, u8 rank, i64
 dims, elements.
 """
 
@@ -60,6 +60,8 @@ def attribute(a):
         return head + struct.pack(f"<BH{len(a.ints)}q", 3, len(a.ints), *a.ints)
     if a.type == kinds.FLOATS:
         return head + struct.pack(f"<BH{len(a.floats)}f", 4, len(a.floats), *a.floats)
+    if a.type == kinds.STRINGS:
+        return head + struct.pack("<BH", 6, len(a.strings)) + b"".join(text(s) for s in a.strings)
     if a.type == kinds.TENSOR:
         return head + b"\x05" + tensor(a.t)
     raise ValueError(f"attribute {a.name}")

@@ -2,6 +2,7 @@
 // (testdata/ops/goldens.bin, written by scripts/make_op_goldens.py).
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -66,6 +67,11 @@ class Reader {
         return list<int64_t>();
       case 4:
         return list<float>();
+      case 6: {
+        std::vector<std::string> out(number<uint16_t>());
+        for (std::string& s : out) s = text();
+        return out;
+      }
       default:
         return Constant::from_tensor(tensor());
     }
@@ -84,7 +90,9 @@ class Reader {
 };
 
 std::vector<Case> read_cases() {
-  std::ifstream file(DECANT_SOURCE_DIR "/testdata/ops/goldens.bin", std::ios::binary);
+  const char* other = std::getenv("DECANT_GOLDENS");  // a larger file, for work on operators
+  std::ifstream file(other != nullptr ? other : DECANT_SOURCE_DIR "/testdata/ops/goldens.bin",
+                     std::ios::binary);
   Reader reader(std::string(std::istreambuf_iterator<char>(file), {}));
   if (reader.bytes(7) != "DGOLD1\n") return {};
   std::vector<Case> cases(reader.number<uint32_t>());

@@ -60,6 +60,12 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"", "TopK", adapt_topk},
     {"", "Scatter", adapt_scatter},
     {"ai.onnx.preview", "FlexAttention", adapt_flex_attention},
+    {"", "Resize", adapt_resize},
+    {"", "Upsample", adapt_upsample},
+    {"", "GridSample", adapt_grid_sample},
+    {"", "RoiAlign", adapt_roi_align},
+    {"", "BatchNormalization", adapt_batch_normalization},
+    {"", "DFT", adapt_dft},
     {"", "SimplifiedLayerNormalization", adapt_simplified_layer_norm},
     {"com.microsoft", "SimplifiedLayerNormalization", adapt_simplified_layer_norm},
     {"com.microsoft", "SkipSimplifiedLayerNormalization", adapt_skip_simplified_layer_norm},
@@ -135,6 +141,11 @@ void Adaptation::erase(std::string_view attribute) {
 ir::Value* Adaptation::ints(std::string_view role, std::vector<int64_t> values) {
   return graph.add_constant(graph.unique_name(fmt::format("{}_{}", node.name, role)),
                             ir::Constant::from_tensor(ir::Tensor::vector(values)));
+}
+
+ir::Value* Adaptation::int_scalar(std::string_view role, int64_t value) {
+  return graph.add_constant(graph.unique_name(fmt::format("{}_{}", node.name, role)),
+                            ir::Constant::from_tensor(ir::Tensor::scalar(value)));
 }
 
 ir::Value* Adaptation::scalar(std::string_view role, DType dtype, double value) {

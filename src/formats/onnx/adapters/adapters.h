@@ -32,6 +32,7 @@ class Adaptation {
   /// A new constant, named after the node and `role`.
   ir::Value* ints(std::string_view role, std::vector<int64_t> values);
   ir::Value* scalar(std::string_view role, DType dtype, double value);
+  ir::Value* int_scalar(std::string_view role, int64_t value);
   /// Moves an INTS attribute to an input; no effect when it is absent. Fails when the input is taken.
   Status attribute_to_input(std::string_view attribute, size_t input);
   /// The node's output i is `value` from now on (it takes the name over).
@@ -67,6 +68,12 @@ Status adapt_group_norm(Adaptation& a);
 Status adapt_flex_attention(Adaptation& a);  ///< ai.onnx.preview
 Status adapt_topk(Adaptation& a);
 Status adapt_scatter(Adaptation& a);
+Status adapt_resize(Adaptation& a);
+Status adapt_upsample(Adaptation& a);  ///< to Resize
+Status adapt_grid_sample(Adaptation& a);
+Status adapt_roi_align(Adaptation& a);
+Status adapt_batch_normalization(Adaptation& a);
+Status adapt_dft(Adaptation& a);
 Status adapt_simplified_layer_norm(Adaptation& a);       ///< SimplifiedLayerNormalization
 Status adapt_skip_simplified_layer_norm(Adaptation& a);  ///< com.microsoft SkipSimplifiedLayerNormalization
 
