@@ -96,6 +96,7 @@ struct KernelTable {
   void (*binary_scalar[kTableBinaryOps])(const float* a, float b, float* out, int64_t n);
   void (*scalar_binary[kTableBinaryOps])(float a, const float* b, float* out, int64_t n);
   float (*max_value)(const float* x, int64_t n);
+  void (*axpy)(float a, const float* x, float* y, int64_t n);  // y += a x
 
   void (*to_f32[kElementTypes])(const void* x, float* y, int64_t n);
   void (*from_f32[kElementTypes])(const float* x, void* y, int64_t n);

@@ -26,7 +26,7 @@ Status lift(ir::Graph& graph, std::initializer_list<Pass> more) {
   DECANT_RETURN_IF_ERROR(ir::infer_types(graph));
   DECANT_RETURN_IF_ERROR(clean(graph));
   for (Pass pass : {&detect_states, &lift_tensor_scatter, &lift_rms_norm, &lift_swiglu, &lift_rotary,
-                    &lift_attention, &fold_weight_transpose}) {
+                    &lift_attention, &fold_weight_transpose, &fold_batch_norm}) {
     DECANT_RETURN_IF_ERROR(pass(graph).status());
   }
   for (Pass pass : more) DECANT_RETURN_IF_ERROR(pass(graph).status());

@@ -31,6 +31,9 @@ Result<bool> name_scalar_inputs(ir::Graph& graph);
 /// as stored.
 Result<bool> fold_weight_transpose(ir::Graph& graph);
 
+/// BatchNormalization of a Conv with constant f32 weights goes into its weights and bias; rounding differs.
+Result<bool> fold_batch_norm(ir::Graph& graph);
+
 /// x / sqrt(mean(x²) + ε) · w in the spellings of exporters becomes RMSNormalization.
 Result<bool> lift_rms_norm(ir::Graph& graph);
 

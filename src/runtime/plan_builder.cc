@@ -247,6 +247,11 @@ void PlanBuilder::find_groups() {
   std::unordered_map<const Value*, std::vector<const Node*>> open;
   for (const auto& node : plan_.graph_->nodes()) {
     if (!matmul_can_group(*node)) continue;
+    if (const Node* add = matmul_bias(*plan_.graph_, *node)) {
+      bias_[node.get()] = add;
+      grouped_.insert(add);
+      groups_[node.get()] = {node.get()};
+    }
     std::vector<const Node*>& members = open[node->input(0)];
     if (members.size() == kernels::kMaxMatmulParts) members.clear();
     members.push_back(node.get());
@@ -263,8 +268,15 @@ Status PlanBuilder::add_group(const std::vector<const Node*>& group) {
   for (const Node* node : group) {
     DECANT_ASSIGN(const int b, value_index(node->input(1)));
     inputs.push_back(b);
-    if (!resolvable(*node->output(0))) return unsupported(node->describe() + ": its shape depends on data");
-    outputs.push_back(new_value(*node->output(0), Plan::Storage::kArena));
+  }
+  for (const Node* node : group) {
+    const auto add = bias_.find(node);
+    const Value* result = add == bias_.end() ? node->output(0) : add->second->output(0);
+    if (!resolvable(*result)) return unsupported(node->describe() + ": its shape depends on data");
+    outputs.push_back(new_value(*result, Plan::Storage::kArena));
+    const Value* bias = add == bias_.end() ? nullptr : bias_of(*add->second, node->output(0));
+    DECANT_ASSIGN(const int index, value_index(bias));
+    inputs.push_back(index);
   }
   return add_step(*group[0], make_matmul_group(group), std::move(inputs), std::move(outputs));
 }

@@ -79,6 +79,11 @@ inline void layer_norm_row(const float* x, const float* weight, const float* bia
   });
 }
 
+inline void axpy(float a, const float* x, float* y, int64_t n) {
+  const VF factor = set1(a);
+  map(n, y, [&](auto at) { return fma(factor, at(x), at(y)); });
+}
+
 inline float max_value(const float* x, int64_t n) {
   VF a = set1(-__builtin_inff()), b = a;
   int64_t i = 0;
@@ -244,6 +249,7 @@ inline void fill_rows(KernelTable& t) {
   t.rotary_half = rotary_half;
   t.rotary_interleaved = rotary_interleaved;
   t.max_value = max_value;
+  t.axpy = axpy;
   fill_unary<Sigmoid, Silu, Tanh, Exp, GeluErf, GeluTanh, Erf, Relu, Neg, Abs, Sqrt, Reciprocal, Square>(t);
   fill_binary<Add, Sub, Mul, Div, Min, Max>(t);
   t.to_f32[kElementF32] = to_f32<float>;

@@ -22,7 +22,7 @@ Status check_inner(const Arg& a, const Arg& b, bool transposed) {
                           std::to_string(inner));
 }
 
-/// A·B for constant matrices B that share A: leading dims of A are rows.
+/// A·B (+ bias) for constant matrices B that share A: leading dims of A are rows. Operands: A, each B, each bias.
 class WeightMatmul final : public Kernel {
  public:
   explicit WeightMatmul(std::vector<bool> transposed) : transposed_(std::move(transposed)) {}
@@ -51,6 +51,11 @@ class WeightMatmul final : public Kernel {
       part.n = c.dims[c.rank - 1];
       part.c = c.as<float>();
       part.ldc = part.n;
+      const size_t bias = 1 + transposed_.size() + i;
+      if (bias < call.inputs.size() && call.inputs[bias]) {
+        if (call.inputs[bias].elements != part.n) return invalid_argument("the bias does not have a row's elements");
+        part.bias = call.inputs[bias].as<const float>();
+      }
     }
     kernels::matmul_group(call.kernels, m, k, a.as<const float>(), k, {parts.data(), transposed_.size()},
                           call.scratch);
@@ -129,6 +134,21 @@ bool matmul_can_group(const Node& node) {
   return a && b && b->constant && a->dtype == DType::kFloat32 && is_weight_dtype(b->dtype) &&
          b->constant->dims().size() == 2 && a->shape && !a->shape->empty() &&
          node.int_attribute("transA", 0) == 0 && node.float_attribute("alpha", 1.0f) == 1.0f;
+}
+
+const Node* matmul_bias(const ir::Graph& graph, const Node& node) {
+  const ir::Value* product = node.output(0);
+  if (!matmul_can_group(node) || product->users().size() != 1 || graph.is_output(product)) return nullptr;
+  const Node* add = product->users()[0];
+  if (!add->is("Add") || !product->shape || !add->output(0) || !add->output(0)->shape) return nullptr;
+  const ir::Value* bias = bias_of(*add, product);
+  if (!bias || !bias->constant || bias->dtype != DType::kFloat32 || bias->constant->dims().size() != 1) return nullptr;
+  if (ir::Dim(bias->constant->dims()[0]) != product->shape->back()) return nullptr;
+  return *add->output(0)->shape == *product->shape ? add : nullptr;
+}
+
+const ir::Value* bias_of(const Node& add, const ir::Value* product) {
+  return add.input(0) == product ? add.input(1) : add.input(0);
 }
 
 std::unique_ptr<Kernel> make_matmul_group(const std::vector<const Node*>& nodes) {

@@ -11,8 +11,13 @@ namespace decant::runtime {
 /// can run in one region with others that share the left operand.
 bool matmul_can_group(const ir::Node& node);
 
-/// Kernel of several such nodes with the same input 0. Operands: [A, B of each node]; outputs: C of each
-/// node.
+/// The Add of a constant row to such a product that nothing else reads, or null.
+const ir::Node* matmul_bias(const ir::Graph& graph, const ir::Node& node);
+/// What `add` adds to `product`.
+const ir::Value* bias_of(const ir::Node& add, const ir::Value* product);
+
+/// Kernel of several such nodes with the same input 0. Operands: [A, B of each node, bias of each node]; the biases, or
+/// single ones, may be left out; outputs: C of each node.
 std::unique_ptr<Kernel> make_matmul_group(const std::vector<const ir::Node*>& nodes);
 
 }  // namespace decant::runtime
