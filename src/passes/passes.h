@@ -48,6 +48,10 @@ Result<bool> lift_rotary(ir::Graph& graph);
 /// the values.
 Result<bool> lift_attention(ir::Graph& graph);
 
+/// Attention between the Transposes that split and join heads takes the joined [batch, length, heads * dim]
+/// tensors.
+Result<bool> join_heads(ir::Graph& graph);
+
 /// A scatter of consecutive positions into a cache becomes TensorScatter.
 Result<bool> lift_tensor_scatter(ir::Graph& graph);
 

@@ -11,11 +11,26 @@ using kernels::AttentionStrides;
 
 bool is_cache_dtype(DType t) { return t == DType::kFloat32 || t == DType::kFloat16 || t == DType::kBFloat16; }
 
-AttentionStrides dense_strides(const Arg& x) {
-  return {x.dims[1] * x.dims[2] * x.dims[3], x.dims[2] * x.dims[3], x.dims[3]};
-}
+/// An operand [batch, heads, length, dim], or [batch, length, heads * dim] with the heads given.
+struct Heads {
+  Heads(const Arg& x, int64_t given) : batch(x.dims[0]) {
+    if (given == 0) {
+      heads = x.dims[1];
+      length = x.dims[2];
+      dim = x.dims[3];
+      strides = {heads * length * dim, length * dim, dim};
+    } else {
+      heads = given;
+      length = x.dims[1];
+      dim = x.dims[2] / given;
+      strides = {x.dims[1] * x.dims[2], dim, x.dims[2]};
+    }
+  }
+  int64_t batch, heads, length, dim;
+  AttentionStrides strides;
+};
 
-/// ONNX Attention-24 on 4-D operands without past inputs: k and v are the whole buffers; nonpad_kv_seqlen
+/// ONNX Attention-24 without past inputs: k and v are the whole buffers; nonpad_kv_seqlen
 /// (input 6) says how much of them is valid.
 class Attention final : public Kernel {
  public:
@@ -23,7 +38,12 @@ class Attention final : public Kernel {
       : causal_(node.int_attribute("is_causal", 0) != 0),
         window_(node.int_attribute("left_window_size", -1)),
         scale_(node.float_attribute("scale", 0.0f)),
-        softcap_(node.float_attribute("softcap", 0.0f)) {}
+        softcap_(node.float_attribute("softcap", 0.0f)) {
+    if (node.input(0)->shape->size() == 3) {
+      q_heads_ = node.int_attribute("q_num_heads", 0);
+      kv_heads_ = node.int_attribute("kv_num_heads", 0);
+    }
+  }
 
   size_t scratch_bytes(std::span<const Arg> in, std::span<const Arg> out, int threads) const override {
     return kernels::attention_scratch_bytes(arguments(in, out), threads);
@@ -33,7 +53,7 @@ class Attention final : public Kernel {
     DECANT_RETURN_IF_ERROR(check(call.inputs));
     AttentionArgs args = arguments(call.inputs, call.outputs);
     const Arg* valid = call.inputs.size() > 6 && call.inputs[6] ? &call.inputs[6] : nullptr;
-    const int64_t buffer = call.inputs[1].dims[2];
+    const int64_t buffer = Heads(call.inputs[1], kv_heads_).length;
     if (valid) {
       if (valid->elements != args.batch)
         return invalid_argument("nonpad_kv_seqlen has not one entry for each batch row");
@@ -65,15 +85,18 @@ class Attention final : public Kernel {
   }
 
  private:
-  static Status check(std::span<const Arg> in) {
-    const Arg &q = in[0], &k = in[1], &v = in[2];
-    if (k.dims[0] != q.dims[0] || v.dims[0] != q.dims[0] || k.dims[1] != v.dims[1] ||
-        k.dims[2] != v.dims[2] || k.dims[3] != q.dims[3] || k.dims[1] == 0 || q.dims[1] % k.dims[1] != 0) {
+  Status check(std::span<const Arg> in) const {
+    const Heads q(in[0], q_heads_), k(in[1], kv_heads_), v(in[2], kv_heads_);
+    if (k.batch != q.batch || v.batch != q.batch || k.heads != v.heads || k.length != v.length ||
+        k.dim != q.dim || k.heads == 0 || q.heads % k.heads != 0) {
       return invalid_argument("query, key and value shapes do not fit each other");
     }
+    if (q_heads_ > 0 &&
+        (in[0].dims[2] % q_heads_ != 0 || in[1].dims[2] % kv_heads_ != 0 || in[2].dims[2] % kv_heads_ != 0))
+      return invalid_argument("query, key or value is no multiple of the heads");
     if (in.size() <= 3 || !in[3]) return ok_status();
     const Arg& mask = in[3];
-    const int64_t full[4] = {k.dims[2], q.dims[2], q.dims[1], q.dims[0]};
+    const int64_t full[4] = {k.length, q.length, q.heads, q.batch};
     if (mask.rank > 4) return invalid_argument("the mask has more than 4 dims");
     for (int i = 0; i < mask.rank; ++i) {
       const int64_t dim = mask.dims[mask.rank - 1 - i];
@@ -84,24 +107,24 @@ class Attention final : public Kernel {
   }
 
   AttentionArgs arguments(std::span<const Arg> in, std::span<const Arg> out) const {
-    const Arg &q = in[0], &k = in[1], &v = in[2], &y = out[0];
+    const Heads q(in[0], q_heads_), k(in[1], kv_heads_), v(in[2], kv_heads_), y(out[0], q_heads_);
     AttentionArgs a;
-    a.batch = q.dims[0];
-    a.q_heads = q.dims[1];
-    a.q_len = q.dims[2];
-    a.qk_dim = q.dims[3];
-    a.kv_heads = k.dims[1];
-    a.v_dim = v.dims[3];
-    a.q = q.as<const float>();
-    a.q_strides = dense_strides(q);
-    a.k = k.data;
-    a.k_strides = dense_strides(k);
-    a.v = v.data;
-    a.v_strides = dense_strides(v);
-    a.kv_dtype = k.dtype;
-    a.out = y.as<float>();
-    a.out_strides = dense_strides(y);
-    a.kv_length = k.dims[2];
+    a.batch = q.batch;
+    a.q_heads = q.heads;
+    a.q_len = q.length;
+    a.qk_dim = q.dim;
+    a.kv_heads = k.heads;
+    a.v_dim = v.dim;
+    a.q = in[0].as<const float>();
+    a.q_strides = q.strides;
+    a.k = in[1].data;
+    a.k_strides = k.strides;
+    a.v = in[2].data;
+    a.v_strides = v.strides;
+    a.kv_dtype = in[1].dtype;
+    a.out = out[0].as<float>();
+    a.out_strides = y.strides;
+    a.kv_length = k.length;
     a.causal = causal_;
     a.window_left = window_;
     a.scale = scale_ > 0 ? scale_ : 1.0f / std::sqrt(static_cast<float>(a.qk_dim));
@@ -133,13 +156,18 @@ class Attention final : public Kernel {
   bool causal_;
   int64_t window_;
   float scale_, softcap_;
+  int64_t q_heads_ = 0, kv_heads_ = 0;  ///< of operands of rank 3
 };
 
 std::unique_ptr<Kernel> make(const Node& node) {
   const ir::Value *q = node.input(0), *k = node.input(1), *v = node.input(2), *mask = node.input(3);
   for (const ir::Value* x : {q, k, v}) {
-    if (!x->shape || x->shape->size() != 4) return nullptr;
+    if (!q->shape || !x->shape || x->shape->size() != q->shape->size()) return nullptr;
   }
+  const bool joined = q->shape->size() == 3;
+  if (!joined && q->shape->size() != 4) return nullptr;
+  if (joined && (node.int_attribute("q_num_heads", 0) < 1 || node.int_attribute("kv_num_heads", 0) < 1))
+    return nullptr;
   if (q->dtype != DType::kFloat32 || !is_cache_dtype(k->dtype) || v->dtype != k->dtype) return nullptr;
   if (node.input(4) || node.input(5)) return nullptr;
   if (mask && (!mask->shape || (mask->dtype != DType::kFloat32 && mask->dtype != DType::kBool)))
