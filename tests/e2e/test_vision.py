@@ -65,6 +65,21 @@ def test_module(tmp_path, name, backend):
     np.testing.assert_allclose(got, want_larger, atol=2e-5, rtol=1e-4)
 
 
+@pytest.mark.parametrize("opset", [8, 9, 10, 11, 13, 18])
+def test_opsets(tmp_path, opset):
+    """Upsample until opset 9, Resize in its forms after it; BatchNormalization lost and gained attributes."""
+    torch.manual_seed(0)
+    module = randomize(nn.Sequential(nn.Conv2d(2, 4, 3, bias=False), nn.BatchNorm2d(4), nn.Upsample(scale_factor=2),
+                                     nn.ReLU(), nn.Conv2d(4, 3, 3), nn.MaxPool2d(2)))
+    x = torch.randn(1, 2, 8, 10)
+    path = tmp_path / "model.onnx"
+    torch.onnx.export(module, (x,), str(path), dynamo=False, opset_version=opset, input_names=["x"],
+                      output_names=["y"], do_constant_folding=False)
+    with torch.no_grad():
+        want = module(x).numpy()
+    np.testing.assert_allclose(forward(path, {"x": x.numpy()})["y"], want, atol=2e-5, rtol=1e-4)
+
+
 @pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
 def test_recurrence(tmp_path, kind):
     torch.manual_seed(0)
