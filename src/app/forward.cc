@@ -54,7 +54,8 @@ Status write_outputs(const std::string& path, const std::vector<NamedOutput>& ou
 }  // namespace
 
 Status forward(const std::string& model, const std::string& inputs_path, const std::string& outputs_path,
-               const ForwardOptions& options, std::vector<double>* seconds) {
+               const ForwardOptions& options, std::vector<double>* seconds,
+               std::vector<std::pair<std::string, double>>* profile) {
   DECANT_ASSIGN(const Layout layout, find_layout(model));
   const Component* component = options.component.empty() ? layout.decoder() : layout.find(options.component);
   if (!component) {
@@ -91,10 +92,14 @@ Status forward(const std::string& model, const std::string& inputs_path, const s
     args.push_back({t.dtype(), const_cast<void*>(t.data()), t.dims().data(), static_cast<int32_t>(t.rank()),
                     t.elements()});
   }
+  plan->set_profiling(profile != nullptr);
   for (int i = 0; i < options.repeat; ++i) {
     const auto begin = now();
     DECANT_RETURN_IF_ERROR(plan->run(args));
     if (seconds) seconds->push_back(std::chrono::duration<double>(now() - begin).count());
+  }
+  if (profile) {
+    for (const runtime::Plan::Profile& p : plan->profile()) profile->emplace_back(p.op, p.seconds);
   }
   for (size_t i = 0; i < output_names.size(); ++i) {
     const runtime::Arg& out = plan->output(i);

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -25,8 +26,10 @@ struct NamedOutput {
 
 /// Runs one graph once (`repeat` times for timing) on tensors from a safetensors file and writes all its
 /// outputs, under their own names, to another. Inputs of zero elements for growing caches may be left out.
-/// Fails, with all names, when inputs are missing or unknown. `seconds` gets one entry for each run.
+/// Fails, with all names, when inputs are missing or unknown. `seconds` gets one entry for each run,
+/// `profile` operators with their seconds in all runs, the slowest first.
 Status forward(const std::string& model, const std::string& inputs_path, const std::string& outputs_path,
-               const ForwardOptions& options, std::vector<double>* seconds);
+               const ForwardOptions& options, std::vector<double>* seconds,
+               std::vector<std::pair<std::string, double>>* profile = nullptr);
 
 }  // namespace decant::app

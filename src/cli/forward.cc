@@ -14,6 +14,7 @@ namespace {
 struct Options {
   std::string model, inputs, outputs, component, backend = "cpu", mode = "exact", compute_type = "f32";
   int repeat = 1;
+  bool profile = false;
 };
 
 }  // namespace
@@ -31,6 +32,7 @@ Run add_forward(CLI::App& app, Common& common) {
       ->check(CLI::IsMember({"f32"}));
   app.add_option("--repeat", o->repeat, "run several times; with --json prints the timings")
       ->check(CLI::Range(1, 1000000));
+  app.add_flag("--profile", o->profile, "print the seconds of each operator, the slowest first");
   return [o, &common]() -> Status {
     app::ForwardOptions options;
     options.component = o->component;
@@ -39,12 +41,20 @@ Run add_forward(CLI::App& app, Common& common) {
     options.isa = common.isa;
     options.repeat = o->repeat;
     std::vector<double> seconds;
+    std::vector<std::pair<std::string, double>> profile;
     DECANT_ASSIGN(const std::string model, resolve_model(o->model, common));
-    DECANT_RETURN_IF_ERROR(app::forward(model, o->inputs, o->outputs, options, &seconds));
+    DECANT_RETURN_IF_ERROR(
+        app::forward(model, o->inputs, o->outputs, options, &seconds, o->profile ? &profile : nullptr));
+    for (const auto& [op, time] : profile) {
+      if (!common.json) std::printf("%9.4f s  %s\n", time, op.c_str());
+    }
     if (common.json) {
       nlohmann::ordered_json line;
       line["outputs"] = o->outputs;
       line["seconds"] = seconds;
+      if (o->profile) {
+        for (const auto& [op, time] : profile) line["profile"][op] = time;
+      }
       std::printf("%s\n", line.dump().c_str());
     }
     return ok_status();
