@@ -65,7 +65,7 @@ def test_module(tmp_path, name, backend):
     np.testing.assert_allclose(got, want_larger, atol=2e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("opset", [8, 9, 10, 11, 13, 18])
+@pytest.mark.parametrize("opset", [9, 10, 11, 13, 18])
 def test_opsets(tmp_path, opset):
     """Upsample until opset 9, Resize in its forms after it; BatchNormalization lost and gained attributes."""
     torch.manual_seed(0)
