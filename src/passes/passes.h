@@ -48,6 +48,9 @@ Result<bool> lift_rotary(ir::Graph& graph);
 /// the values.
 Result<bool> lift_attention(ir::Graph& graph);
 
+/// Attention loses a constant mask that hides nothing.
+Result<bool> drop_open_masks(ir::Graph& graph);
+
 /// Attention between the Transposes that split and join heads takes the joined [batch, length, heads * dim]
 /// tensors.
 Result<bool> join_heads(ir::Graph& graph);
