@@ -40,8 +40,8 @@ struct Shape {
 
 /// A 1 x 1 kernel that moves by one position sees a plane as one row.
 ConvArgs flattened(ConvArgs a) {
-  const bool points = a.kernel_h == 1 && a.kernel_w == 1 && a.stride_h == 1 && a.stride_w == 1 && a.pad_top == 0 &&
-                      a.pad_left == 0 && a.out_height == a.height && a.out_width == a.width;
+  const bool points = a.kernel_h == 1 && a.kernel_w == 1 && a.stride_h == 1 && a.stride_w == 1 &&
+                      a.pad_top == 0 && a.pad_left == 0 && a.out_height == a.height && a.out_width == a.width;
   if (!points) return a;
   a.width *= a.height;
   a.out_width *= a.out_height;
@@ -49,9 +49,10 @@ ConvArgs flattened(ConvArgs a) {
   return a;
 }
 
-/// Columns [column, column + cols) of the gathered matrix, rows [k0, k0 + depth) of it: [depth][stride], zero-padded.
-void gather_panel(const ConvArgs& a, const Shape& s, const float* image, int64_t column, int64_t cols, int64_t k0,
-                  int64_t depth, int stride, float* packed) {
+/// Columns [column, column + cols) of the gathered matrix, rows [k0, k0 + depth) of it: [depth][stride],
+/// zero-padded.
+void gather_panel(const ConvArgs& a, const Shape& s, const float* image, int64_t column, int64_t cols,
+                  int64_t k0, int64_t depth, int stride, float* packed) {
   for (int64_t r = 0; r < depth; ++r) {
     const int64_t k = k0 + r, channel = k / s.taps, tap = k % s.taps;
     const int64_t kh = tap / a.kernel_w * a.dilation_h, kw = tap % a.kernel_w * a.dilation_w;
@@ -141,7 +142,8 @@ void pack_weights(const Context& ctx, const PackedWeights& w, const float* weigh
   });
 }
 
-void by_panels(const Context& ctx, const ConvArgs& a, const Shape& s, float* packed, std::span<float* const> panels) {
+void by_panels(const Context& ctx, const ConvArgs& a, const Shape& s, float* packed,
+               std::span<float* const> panels) {
   const KernelTable& t = *ctx.table;
   const int64_t most = block_rows(a, s), blocks = ceil_div(a.out_channels, most);
   const int64_t columns = ceil_div(s.out_plane, t.tile_cols);
@@ -161,7 +163,8 @@ void by_panels(const Context& ctx, const ConvArgs& a, const Shape& s, float* pac
           panel(ctx, a, s, w, a.x + (n * a.groups + g) * a.in_channels * s.in_plane,
                 a.bias ? a.bias + first_filter : nullptr,
                 a.y + (n * a.groups * a.out_channels + first_filter) * s.out_plane, column * t.tile_cols,
-                w.tiles * split / splits, w.tiles * (split + 1) / splits, panels[static_cast<size_t>(worker)]);
+                w.tiles * split / splits, w.tiles * (split + 1) / splits,
+                panels[static_cast<size_t>(worker)]);
         }
       };
       const int64_t chunks = a.batch * columns * splits;
@@ -235,8 +238,8 @@ void conv(const Context& ctx, const ConvArgs& args, std::span<std::byte> scratch
 
 namespace {
 
-/// f(plane, oy, ox, first row, last row, first column, last column, y, x) for each window; the ranges are of taps that
-/// lie inside.
+/// f(plane, oy, ox, first row, last row, first column, last column, y, x) for each window; the ranges are of
+/// taps that lie inside.
 template <typename F>
 void for_each_window(const Context& ctx, const PoolArgs& a, F&& f) {
   const double bytes = 4.0 * static_cast<double>(a.out_height * a.out_width) *
@@ -286,10 +289,9 @@ void average_pool(const Context& ctx, const PoolArgs& a) {
       const float* const from = plane + (y + r * a.dilation_h) * a.width + x;
       for (int64_t c = columns.first; c < columns.last; ++c) sum += from[c * a.dilation_w];
     }
-    const int64_t count = a.count_padding
-                              ? counted(y, a.dilation_h, a.kernel_h, a.height + a.pad_bottom) *
-                                    counted(x, a.dilation_w, a.kernel_w, a.width + a.pad_right)
-                              : (rows.last - rows.first) * (columns.last - columns.first);
+    const int64_t count = a.count_padding ? counted(y, a.dilation_h, a.kernel_h, a.height + a.pad_bottom) *
+                                                counted(x, a.dilation_w, a.kernel_w, a.width + a.pad_right)
+                                          : (rows.last - rows.first) * (columns.last - columns.first);
     return sum / static_cast<float>(count);
   });
 }

@@ -7,8 +7,9 @@
 namespace decant::kernels {
 
 /// A convolution over two spatial axes: x [batch, groups * in_channels, height, width] with weights
-/// [groups * out_channels, in_channels, kernel_h, kernel_w] gives y [batch, groups * out_channels, out_height,
-/// out_width], all dense f32. One spatial axis is a height of 1. Positions outside the input count as 0.
+/// [groups * out_channels, in_channels, kernel_h, kernel_w] gives y [batch, groups * out_channels,
+/// out_height, out_width], all dense f32. One spatial axis is a height of 1. Positions outside the input
+/// count as 0.
 struct ConvArgs {
   int64_t batch = 0, groups = 1;
   int64_t in_channels = 0, out_channels = 0;  ///< of one group
@@ -24,9 +25,9 @@ struct ConvArgs {
 /// Bytes of scratch for these sizes; reads no pointers.
 size_t conv_scratch_bytes(const ConvArgs& args, int n_threads);
 
-/// `scratch` holds at least conv_scratch_bytes(args, pool size) bytes; with less nothing is computed. Groups of one
-/// channel each are computed row by row, others as a matrix product whose right side is gathered from the image a panel
-/// at a time.
+/// `scratch` holds at least conv_scratch_bytes(args, pool size) bytes; with less nothing is computed. Groups
+/// of one channel each are computed row by row, others as a matrix product whose right side is gathered from
+/// the image a panel at a time.
 void conv(const Context& ctx, const ConvArgs& args, std::span<std::byte> scratch);
 
 /// Pools of planes [planes, height, width], windows as in ConvArgs; positions outside do not count.

@@ -16,8 +16,8 @@ class ConvTest : public KernelTest {
     a.out_height = size(a.height, a.kernel_h, a.stride_h, a.dilation_h, 2 * a.pad_top);
     a.out_width = size(a.width, a.kernel_w, a.stride_w, a.dilation_w, 2 * a.pad_left);
     SCOPED_TRACE(testing::Message() << a.groups << " x " << a.in_channels << " -> " << a.out_channels << ", "
-                                    << a.height << "x" << a.width << ", kernel " << a.kernel_h << "x" << a.kernel_w
-                                    << " stride " << a.stride_h << "x" << a.stride_w);
+                                    << a.height << "x" << a.width << ", kernel " << a.kernel_h << "x"
+                                    << a.kernel_w << " stride " << a.stride_h << "x" << a.stride_w);
     const int64_t filters = a.groups * a.out_channels;
     const auto x = random(a.batch * a.groups * a.in_channels * a.height * a.width);
     const auto w = random(filters * a.in_channels * a.kernel_h * a.kernel_w);
@@ -46,10 +46,12 @@ class ConvTest : public KernelTest {
         want[at++] = static_cast<float>(sum);
       }
     }
-    expect_near(got, want, 2e-6f * std::sqrt(static_cast<float>(a.in_channels * a.kernel_h * a.kernel_w + 1)));
+    expect_near(got, want,
+                2e-6f * std::sqrt(static_cast<float>(a.in_channels * a.kernel_h * a.kernel_w + 1)));
   }
 
-  static ConvArgs make(int64_t groups, int64_t in, int64_t out, int64_t h, int64_t w, int64_t kh, int64_t kw) {
+  static ConvArgs make(int64_t groups, int64_t in, int64_t out, int64_t h, int64_t w, int64_t kh,
+                       int64_t kw) {
     ConvArgs a;
     a.batch = 2;
     a.groups = groups;

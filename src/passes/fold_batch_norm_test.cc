@@ -11,7 +11,8 @@ namespace {
 
 ir::Tensor filled(std::vector<int64_t> dims, float start) {
   ir::Tensor t = *ir::Tensor::allocate(DType::kFloat32, std::move(dims));
-  for (int64_t i = 0; i < t.elements(); ++i) t.mutable_data_as<float>()[i] = start + 0.37f * static_cast<float>(i % 7);
+  for (int64_t i = 0; i < t.elements(); ++i)
+    t.mutable_data_as<float>()[i] = start + 0.37f * static_cast<float>(i % 7);
   return t;
 }
 

@@ -35,7 +35,9 @@ Status lift(ir::Graph& graph, std::initializer_list<Pass> more) {
 
 }  // namespace
 
-Status optimize_for_forward(ir::Graph& graph) { return lift(graph, {&drop_open_masks, &join_heads, &widen_half}); }
+Status optimize_for_forward(ir::Graph& graph) {
+  return lift(graph, {&drop_open_masks, &join_heads, &widen_half});
+}
 
 Status optimize_with_fixed_caches(ir::Graph& graph) {
   return lift(graph, {+[](ir::Graph& g) -> Result<bool> {

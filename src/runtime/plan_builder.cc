@@ -116,8 +116,8 @@ Result<int> PlanBuilder::value_index(const Value* value) {
   if (auto it = index_.find(value); it != index_.end()) return it->second;
   if (!value->constant) return internal_error("value '" + value->name + "' is used before its definition");
   DECANT_ASSIGN(ir::Tensor tensor, value->constant->materialize());
-  // Tensors inside a model file stand at any address. Small ones move to where scalar code may read them; large ones
-  // are weights, which products and gathers read with unaligned loads.
+  // Tensors inside a model file stand at any address. Small ones move to where scalar code may read them;
+  // large ones are weights, which products and gathers read with unaligned loads.
   const bool unaligned = reinterpret_cast<uintptr_t>(tensor.data()) % size_of(tensor.dtype()) != 0;
   if (unaligned && tensor.bytes() <= kLargestMoved) {
     DECANT_ASSIGN(ir::Tensor aligned, ir::Tensor::allocate(tensor.dtype(), tensor.dims()));

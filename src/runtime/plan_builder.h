@@ -39,8 +39,8 @@ class PlanBuilder {
   std::unordered_set<std::string> bindable_;                                  ///< symbols that inputs give
   std::unordered_map<const ir::Node*, std::vector<const ir::Node*>> groups_;  ///< by first member
   std::unordered_set<const ir::Node*> grouped_;                               ///< later members
-  std::unordered_map<const ir::Node*, const ir::Node*> bias_;                 ///< the Add that a product takes over
-  std::unordered_set<const ir::Value*> needed_;  ///< values that some step reads, or outputs
+  std::unordered_map<const ir::Node*, const ir::Node*> bias_;  ///< the Add that a product takes over
+  std::unordered_set<const ir::Value*> needed_;                ///< values that some step reads, or outputs
 };
 
 /// Whether the op's output is its first input's memory under another shape.

@@ -5,7 +5,8 @@
 namespace decant::runtime {
 namespace {
 
-/// Scales and shifts planes by channels; what it takes off is computed anew in each call, a handful of numbers.
+/// Scales and shifts planes by channels; what it takes off is computed anew in each call, a handful of
+/// numbers.
 class BatchNormalization final : public Kernel {
  public:
   explicit BatchNormalization(float epsilon) : epsilon_(epsilon) {}
@@ -15,8 +16,9 @@ class BatchNormalization final : public Kernel {
     const int64_t channels = x.dims[1];
     for (size_t i = 1; i < 5; ++i) {
       if (call.inputs[i].elements != channels) {
-        return invalid_argument("input " + std::to_string(i) + " has " + std::to_string(call.inputs[i].elements) +
-                                " elements for " + std::to_string(channels) + " channels");
+        return invalid_argument("input " + std::to_string(i) + " has " +
+                                std::to_string(call.inputs[i].elements) + " elements for " +
+                                std::to_string(channels) + " channels");
       }
     }
     const auto *scale = call.inputs[1].as<const float>(), *bias = call.inputs[2].as<const float>();

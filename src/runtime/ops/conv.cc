@@ -99,7 +99,8 @@ bool has_two_axes_at_most(const ir::Value* x) {
 
 std::unique_ptr<Kernel> make_conv(const Node& node) {
   const ir::Value *x = node.input(0), *w = node.input(1);
-  if (!is_f32(x) || !is_f32(w) || !is_f32(node.input(2)) || !has_two_axes_at_most(x) || !w->shape) return nullptr;
+  if (!is_f32(x) || !is_f32(w) || !is_f32(node.input(2)) || !has_two_axes_at_most(x) || !w->shape)
+    return nullptr;
   const auto dims = ir::constant_shape(*w->shape);
   const int64_t groups = node.int_attribute("group", 1);
   if (!dims || dims->size() != x->shape->size() || groups < 1) return nullptr;
@@ -116,7 +117,8 @@ std::unique_ptr<Kernel> make_pool(const Node& node, bool max) {
   if (!is_f32(x) || !has_two_axes_at_most(x) || !kernel || node.output(1) != nullptr) return nullptr;
   auto window = ir::read_window(node, *kernel);
   if (!window.ok() || window->rank() + 2 != x->shape->size()) return nullptr;
-  const bool same = window->auto_pad == Window::AutoPad::kSameUpper || window->auto_pad == Window::AutoPad::kSameLower;
+  const bool same =
+      window->auto_pad == Window::AutoPad::kSameUpper || window->auto_pad == Window::AutoPad::kSameLower;
   const bool count_padding = node.int_attribute("count_include_pad", 0) != 0;
   if (count_padding && same) return nullptr;
   return kernel_of([w = Window2(*window), max, count_padding](const Call& call) {

@@ -27,7 +27,8 @@ class Gemm final : public Kernel {
     part.c = c.as<float>();
     part.ldc = n;
     if (call.inputs.size() > 2 && call.inputs[2]) {
-      if (call.inputs[2].elements != n) return invalid_argument("the bias does not have one element for each column");
+      if (call.inputs[2].elements != n)
+        return invalid_argument("the bias does not have one element for each column");
       part.bias = call.inputs[2].as<const float>();
     }
     kernels::matmul(call.kernels, a.dims[0], k, a.as<const float>(), k, part, call.scratch);

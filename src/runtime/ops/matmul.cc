@@ -22,7 +22,8 @@ Status check_inner(const Arg& a, const Arg& b, bool transposed) {
                           std::to_string(inner));
 }
 
-/// A·B (+ bias) for constant matrices B that share A: leading dims of A are rows. Operands: A, each B, each bias.
+/// A·B (+ bias) for constant matrices B that share A: leading dims of A are rows. Operands: A, each B, each
+/// bias.
 class WeightMatmul final : public Kernel {
  public:
   explicit WeightMatmul(std::vector<bool> transposed) : transposed_(std::move(transposed)) {}
@@ -53,7 +54,8 @@ class WeightMatmul final : public Kernel {
       part.ldc = part.n;
       const size_t bias = 1 + transposed_.size() + i;
       if (bias < call.inputs.size() && call.inputs[bias]) {
-        if (call.inputs[bias].elements != part.n) return invalid_argument("the bias does not have a row's elements");
+        if (call.inputs[bias].elements != part.n)
+          return invalid_argument("the bias does not have a row's elements");
         part.bias = call.inputs[bias].as<const float>();
       }
     }
@@ -142,7 +144,8 @@ const Node* matmul_bias(const ir::Graph& graph, const Node& node) {
   const Node* add = product->users()[0];
   if (!add->is("Add") || !product->shape || !add->output(0) || !add->output(0)->shape) return nullptr;
   const ir::Value* bias = bias_of(*add, product);
-  if (!bias || !bias->constant || bias->dtype != DType::kFloat32 || bias->constant->dims().size() != 1) return nullptr;
+  if (!bias || !bias->constant || bias->dtype != DType::kFloat32 || bias->constant->dims().size() != 1)
+    return nullptr;
   if (ir::Dim(bias->constant->dims()[0]) != product->shape->back()) return nullptr;
   return *add->output(0)->shape == *product->shape ? add : nullptr;
 }

@@ -16,8 +16,8 @@ const ir::Node* matmul_bias(const ir::Graph& graph, const ir::Node& node);
 /// What `add` adds to `product`.
 const ir::Value* bias_of(const ir::Node& add, const ir::Value* product);
 
-/// Kernel of several such nodes with the same input 0. Operands: [A, B of each node, bias of each node]; the biases, or
-/// single ones, may be left out; outputs: C of each node.
+/// Kernel of several such nodes with the same input 0. Operands: [A, B of each node, bias of each node]; the
+/// biases, or single ones, may be left out; outputs: C of each node.
 std::unique_ptr<Kernel> make_matmul_group(const std::vector<const ir::Node*>& nodes);
 
 }  // namespace decant::runtime
