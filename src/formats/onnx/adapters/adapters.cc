@@ -60,6 +60,7 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"", "TopK", adapt_topk},
     {"", "Scatter", adapt_scatter},
     {"ai.onnx.preview", "FlexAttention", adapt_flex_attention},
+    {"", "Scan", adapt_scan},
     {"", "SimplifiedLayerNormalization", adapt_simplified_layer_norm},
     {"com.microsoft", "SimplifiedLayerNormalization", adapt_simplified_layer_norm},
     {"com.microsoft", "SkipSimplifiedLayerNormalization", adapt_skip_simplified_layer_norm},

@@ -67,6 +67,7 @@ Status adapt_group_norm(Adaptation& a);
 Status adapt_flex_attention(Adaptation& a);  ///< ai.onnx.preview
 Status adapt_topk(Adaptation& a);
 Status adapt_scatter(Adaptation& a);
+Status adapt_scan(Adaptation& a);
 Status adapt_simplified_layer_norm(Adaptation& a);       ///< SimplifiedLayerNormalization
 Status adapt_skip_simplified_layer_norm(Adaptation& a);  ///< com.microsoft SkipSimplifiedLayerNormalization
 
