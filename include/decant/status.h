@@ -20,6 +20,7 @@ enum class StatusCode {
   kInvalidArgument,  ///< the caller asked for something impossible
   kOutOfRange,       ///< an index, position or length is outside its limits
   kResource,         ///< memory, disk, file handles
+  kDeadline,         ///< a run passed its deadline
   kInternal,         ///< a broken invariant of decant itself
 };
 
@@ -66,6 +67,7 @@ DECANT_EXPORT Status not_found(std::string message);
 DECANT_EXPORT Status invalid_argument(std::string message);
 DECANT_EXPORT Status out_of_range(std::string message);
 DECANT_EXPORT Status resource_error(std::string message);
+DECANT_EXPORT Status deadline_error(std::string message);
 DECANT_EXPORT Status internal_error(std::string message);
 
 /// A value or the reason why there is none.

@@ -102,6 +102,15 @@ Result<CompiledModel::Impl::Entry*> CompiledModel::Impl::compile(std::vector<Ten
   } else {
     DECANT_RETURN_IF_ERROR(passes::optimize_for_forward(*graph).with_context(core->path));
   }
+  for (const auto& [role, values] :
+       {std::pair("input", &graph->inputs()), std::pair("output", &graph->outputs())}) {
+    for (const ir::Value* v : *values) {
+      if (v->kind == ir::ValueKind::kTensor && v->dtype != DType::kString) continue;
+      return unsupported(core->path + ": " + role + " '" + v->name + "' is a " +
+                         std::string(to_string(v->kind)) + " of " + std::string(to_string(v->dtype)) +
+                         "; tensors of numbers and bools are passed only");
+    }
+  }
   Entry entry;
   entry.key = std::move(key);
   DECANT_ASSIGN(entry.plan, runtime::Plan::compile(std::move(graph), core->engine));

@@ -103,6 +103,9 @@ Status forward(const std::string& model, const std::string& inputs_path, const s
   }
   for (size_t i = 0; i < output_names.size(); ++i) {
     const runtime::Arg& out = plan->output(i);
+    if (out.datum || out.dtype == DType::kString) {
+      return unsupported("output '" + output_names[i] + "' is no tensor that a safetensors file holds");
+    }
     outputs.push_back(
         {output_names[i], ir::Tensor::view(out.dtype, {out.dims, out.dims + out.rank}, out.data, nullptr)});
   }

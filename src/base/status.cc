@@ -18,6 +18,8 @@ std::string_view to_string(StatusCode code) {
       return "out of range";
     case StatusCode::kResource:
       return "resource exhausted";
+    case StatusCode::kDeadline:
+      return "deadline passed";
     case StatusCode::kInternal:
       return "internal error";
   }
@@ -56,6 +58,7 @@ Status not_found(std::string message) { return {StatusCode::kNotFound, std::move
 Status invalid_argument(std::string message) { return {StatusCode::kInvalidArgument, std::move(message)}; }
 Status out_of_range(std::string message) { return {StatusCode::kOutOfRange, std::move(message)}; }
 Status resource_error(std::string message) { return {StatusCode::kResource, std::move(message)}; }
+Status deadline_error(std::string message) { return {StatusCode::kDeadline, std::move(message)}; }
 Status internal_error(std::string message) { return {StatusCode::kInternal, std::move(message)}; }
 
 }  // namespace decant

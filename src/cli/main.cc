@@ -18,6 +18,7 @@ int exit_code(const Status& status) {
     case StatusCode::kOk:
       return 0;
     case StatusCode::kResource:
+    case StatusCode::kDeadline:
       return 3;
     default:
       return 1;

@@ -13,10 +13,12 @@ std::unique_ptr<Graph> Graph::clone(std::unordered_map<const Value*, Value*>& co
   graph->metadata = metadata;
   graph->symbol_ranges = symbol_ranges;
   graph->taken_ = taken_;
-  graph->next_symbol_ = next_symbol_;
+  graph->next_symbol_ = std::make_shared<int64_t>(*next_symbol_);
+  graph->depth_ = depth_;
   for (const auto& value : values_) {
     auto copy = std::make_unique<Value>(*value);
     copy->users_.clear();
+    copy->output_of_.clear();
     copy->producer = nullptr;
     copies[value.get()] = copy.get();
     graph->values_.push_back(std::move(copy));

@@ -157,8 +157,11 @@ Result<Tensor> Constant::materialize() const {
 }
 
 Status Constant::read_rows(int64_t begin, int64_t end, std::span<std::byte> out) const {
-  const size_t row_bytes = static_cast<size_t>(row_elements(dims_)) * size_of(dtype_);
-  if (begin < 0 || end < begin || end > rows() ||
+  const auto row_length = static_cast<uint64_t>(row_elements(dims_));
+  const size_t row_bytes = static_cast<size_t>(bytes_of(dtype_, row_length).value_or(0));
+  const bool whole = !is_packed(dtype_) || row_length * static_cast<uint64_t>(bits_of(dtype_)) % 8 == 0 ||
+                     (begin == 0 && end == 1 && rows() == 1);
+  if (!whole || begin < 0 || end < begin || end > rows() ||
       out.size() != static_cast<size_t>(end - begin) * row_bytes) {
     return internal_error("constant rows [" + std::to_string(begin) + ", " + std::to_string(end) + ") of " +
                           describe(dtype_, dims_) + " do not fit the buffer");

@@ -37,7 +37,10 @@ class Constant {
   DType dtype() const { return dtype_; }
   const std::vector<int64_t>& dims() const { return dims_; }
   int64_t elements() const { return elements_; }
-  size_t bytes() const { return static_cast<size_t>(elements_) * size_of(dtype_); }
+  /// Bytes of the elements; 0 for strings.
+  size_t bytes() const {
+    return static_cast<size_t>(bytes_of(dtype_, static_cast<uint64_t>(elements_)).value_or(0));
+  }
 
   /// The elements in memory without copying; empty dtype when they must be computed (see materialize).
   bool in_memory() const { return source_ == nullptr; }
@@ -45,7 +48,8 @@ class Constant {
   Tensor tensor() const;
   /// The elements, computed into new memory where needed.
   Result<Tensor> materialize() const;
-  /// Rows [begin, end) of the leading dim (a rank-0 constant has one row).
+  /// Rows [begin, end) of the leading dim (a rank-0 constant has one row). Rows of elements under a byte must
+  /// begin and end at whole bytes; strings have no bytes.
   Status read_rows(int64_t begin, int64_t end, std::span<std::byte> out) const;
   int64_t rows() const { return dims_.empty() ? 1 : dims_[0]; }
 

@@ -6,6 +6,7 @@ namespace decant::ir {
 namespace {
 
 void append_type(const Value& v, std::string& out) {
+  if (v.kind != ValueKind::kTensor) out += std::string(to_string(v.kind)) + " of ";
   out += to_string(v.dtype);
   out += v.shape ? to_string(*v.shape) : "[...]";
 }
@@ -22,6 +23,10 @@ struct AttributePrinter {
     std::string text = "{\n";
     if (g) text += dump(*g);
     return text + "}";
+  }
+
+  std::string operator()(const TypeAttribute& t) const {
+    return std::string(to_string(t.kind)) + " of " + std::string(to_string(t.dtype));
   }
 
   template <typename T>

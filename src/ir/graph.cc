@@ -1,6 +1,7 @@
 #include "ir/graph.h"
 
 #include <algorithm>
+#include <charconv>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -14,6 +15,11 @@ void Node::set_input(size_t i, Value* value) {
   }
   inputs_[i] = value;
   if (value) value->users_.push_back(this);
+}
+
+void Node::drop_last_input() {
+  set_input(inputs_.size() - 1, nullptr);
+  inputs_.pop_back();
 }
 
 int64_t Node::int_attribute(std::string_view key, int64_t fallback) const {
@@ -33,6 +39,37 @@ std::string Node::string_attribute(std::string_view key, std::string fallback) c
 
 std::string Node::describe() const {
   return "node '" + name + "' (" + (domain_.empty() ? "" : domain_ + "::") + op_ + ")";
+}
+
+std::string_view to_string(ValueKind kind) {
+  switch (kind) {
+    case ValueKind::kTensor:
+      return "tensor";
+    case ValueKind::kSequence:
+      return "sequence";
+    case ValueKind::kOptional:
+      return "optional";
+    case ValueKind::kOptionalSequence:
+      return "optional sequence";
+  }
+  return "unknown";
+}
+
+Graph::~Graph() {
+  nodes_.clear();  // with the sub-graphs, whose outputs may be values of this graph
+  for (Value* v : outputs_) std::erase(v->output_of_, this);
+}
+
+void Graph::add_output(Value* value) {
+  outputs_.push_back(value);
+  value->output_of_.push_back(this);
+}
+
+void Graph::set_output(size_t i, Value* value) {
+  std::vector<Graph*>& graphs = outputs_[i]->output_of_;
+  if (auto it = std::find(graphs.begin(), graphs.end(), this); it != graphs.end()) graphs.erase(it);
+  outputs_[i] = value;
+  value->output_of_.push_back(this);
 }
 
 Value* Graph::new_value(std::string value_name) {
@@ -96,16 +133,48 @@ void Graph::replace_all_uses(Value* from, Value* to) {
       if (user->inputs_[i] == from) user->set_input(i, to);
     }
   }
-  for (Value*& v : outputs_) {
-    if (v == from) v = to;
+  const std::vector<Graph*> graphs = from->output_of_;
+  for (Graph* graph : graphs) {
+    for (size_t i = 0; i < graph->outputs_.size(); ++i) {
+      if (graph->outputs_[i] == from) graph->set_output(i, to);
+    }
   }
   for (State& s : states) {
     if (s.output == from) s.output = to;
   }
 }
 
-void Graph::remove_node(Node* node) {
+void Graph::absorb(Graph& branch) {
+  for (size_t i = 0; i < branch.outputs_.size(); ++i) {
+    std::vector<Graph*>& graphs = branch.outputs_[i]->output_of_;
+    if (auto it = std::find(graphs.begin(), graphs.end(), &branch); it != graphs.end()) graphs.erase(it);
+  }
+  branch.outputs_.clear();
+  for (std::unique_ptr<Value>& v : branch.values_) {
+    v->name = unique_name(v->name);
+    taken_.emplace(v->name, 0);
+    values_.push_back(std::move(v));
+  }
+  for (std::unique_ptr<Node>& node : branch.nodes_) {
+    if (node) nodes_.push_back(std::move(node));
+  }
+  branch.values_.clear();
+  branch.nodes_.clear();
+}
+
+void Graph::release(Node* node) {
   for (size_t i = 0; i < node->inputs_.size(); ++i) node->set_input(i, nullptr);
+  for (const auto& [key, attribute] : node->attributes) {
+    const auto* sub = std::get_if<std::shared_ptr<Graph>>(&attribute);
+    if (!sub || !*sub) continue;
+    for (const auto& inner : (*sub)->nodes_) {
+      if (inner) release(inner.get());
+    }
+  }
+}
+
+void Graph::remove_node(Node* node) {
+  release(node);
   for (auto& slot : nodes_) {
     if (slot.get() == node) {
       slot.reset();
@@ -116,20 +185,28 @@ void Graph::remove_node(Node* node) {
 
 namespace {
 
-/// Calls `visit` for each value that a node's sub-graphs take from the graphs around them.
+template <typename F>
+void for_each_capture(const Node& node, const F& visit);
+
+/// Calls `visit` for each value that nodes and outputs of a graph refer to, at any depth.
+template <typename F>
+void for_each_use(const Graph& graph, const F& visit) {
+  for (const auto& inner : graph.nodes()) {
+    if (!inner) continue;
+    for (Value* v : inner->inputs()) {
+      if (v) visit(v);
+    }
+    for_each_capture(*inner, visit);
+  }
+  for (Value* v : graph.outputs()) visit(v);
+}
+
+/// The same for the sub-graphs of a node.
 template <typename F>
 void for_each_capture(const Node& node, const F& visit) {
   for (const auto& [key, attribute] : node.attributes) {
     const auto* sub = std::get_if<std::shared_ptr<Graph>>(&attribute);
-    if (!sub || !*sub) continue;
-    for (const auto& inner : (*sub)->nodes()) {
-      if (!inner) continue;
-      for (Value* v : inner->inputs()) {
-        if (v) visit(v);
-      }
-      for_each_capture(*inner, visit);
-    }
-    for (Value* v : (*sub)->outputs()) visit(v);
+    if (sub && *sub) for_each_use(**sub, visit);
   }
 }
 
@@ -155,7 +232,7 @@ size_t Graph::remove_dead() {
   size_t removed = 0;
   for (auto& slot : nodes_) {
     if (!slot || live.count(slot.get())) continue;
-    for (size_t i = 0; i < slot->inputs_.size(); ++i) slot->set_input(i, nullptr);
+    release(slot.get());
     slot.reset();
     ++removed;
   }
@@ -232,7 +309,26 @@ std::string Graph::unique_name(std::string_view hint) {
 }
 
 Dim Graph::fresh_symbol(std::string_view hint) {
-  return Dim::symbol("?" + std::string(hint) + "_" + std::to_string(next_symbol_++));
+  return Dim::symbol("?" + std::string(hint) + "_" + std::to_string((*next_symbol_)++));
+}
+
+bool Graph::made_since(const Dim& dim, int64_t mark) {
+  for (const std::string& symbol : dim.symbols()) {
+    const size_t at = symbol.rfind('_');
+    if (!symbol.starts_with('?') || at == std::string::npos) continue;
+    int64_t number = 0;
+    const char* end = symbol.data() + symbol.size();
+    const auto parsed = std::from_chars(symbol.data() + at + 1, end, number);
+    if (parsed.ptr == end && number >= mark) return true;
+  }
+  return false;
+}
+
+void Graph::nest_in(Graph& outer) {
+  depth_ = outer.depth_ + 1;
+  if (next_symbol_ == outer.next_symbol_) return;
+  *outer.next_symbol_ = std::max(*outer.next_symbol_, *next_symbol_);
+  next_symbol_ = outer.next_symbol_;
 }
 
 Value* Graph::find_value(std::string_view value_name) const {
@@ -244,6 +340,55 @@ Value* Graph::find_value(std::string_view value_name) const {
 
 bool Graph::is_output(const Value* value) const {
   return std::find(outputs_.begin(), outputs_.end(), value) != outputs_.end();
+}
+
+Graph* subgraph(const Node& node, std::string_view attribute) {
+  const auto* sub = node.attribute<std::shared_ptr<Graph>>(attribute);
+  return sub ? sub->get() : nullptr;
+}
+
+bool has_subgraphs(const Node& node) {
+  for (const auto& [key, attribute] : node.attributes) {
+    if (std::holds_alternative<std::shared_ptr<Graph>>(attribute)) return true;
+  }
+  return false;
+}
+
+namespace {
+
+void collect_owned(const Graph& graph, std::unordered_set<const Value*>& owned) {
+  for (const auto& v : graph.values()) owned.insert(v.get());
+  for (const auto& node : graph.nodes()) {
+    if (!node) continue;
+    for (const auto& [key, attribute] : node->attributes) {
+      const auto* sub = std::get_if<std::shared_ptr<Graph>>(&attribute);
+      if (sub && *sub) collect_owned(**sub, owned);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Value*> captured_values(const Graph& graph) {
+  std::unordered_set<const Value*> seen;
+  collect_owned(graph, seen);
+  std::vector<Value*> captured;
+  for_each_use(graph, [&](Value* v) {
+    if (seen.insert(v).second) captured.push_back(v);
+  });
+  return captured;
+}
+
+std::vector<Value*> captured_values(const Node& node) {
+  std::vector<Value*> captured;
+  for (const auto& [key, attribute] : node.attributes) {
+    const auto* sub = std::get_if<std::shared_ptr<Graph>>(&attribute);
+    if (!sub || !*sub) continue;
+    for (Value* v : captured_values(**sub)) {
+      if (std::find(captured.begin(), captured.end(), v) == captured.end()) captured.push_back(v);
+    }
+  }
+  return captured;
 }
 
 }  // namespace decant::ir

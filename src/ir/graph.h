@@ -21,10 +21,19 @@ class CustomOp;
 class Graph;
 class Node;
 
+/// What a value holds. An optional is empty or holds a tensor or a sequence. Sequences hold tensors of one
+/// dtype; the value's dtype and shape are those of each tensor (no shape where they may differ in one).
+enum class ValueKind : uint8_t { kTensor, kSequence, kOptional, kOptionalSequence };
+std::string_view to_string(ValueKind kind);
+constexpr bool is_sequence(ValueKind kind) {
+  return kind == ValueKind::kSequence || kind == ValueKind::kOptionalSequence;
+}
+
 /// One SSA value. Owned by the graph whose input it is or whose node produces it; sub-graphs refer to values
 /// of the graphs around them directly.
 struct Value {
   std::string name;
+  ValueKind kind = ValueKind::kTensor;
   DType dtype = DType::kUndefined;
   std::optional<Shape> shape;  ///< nothing: the rank is unknown
 
@@ -36,16 +45,25 @@ struct Value {
 
   const std::vector<Node*>& users() const { return users_; }
   bool is_constant() const { return constant != nullptr; }
+  /// Whether it is an output of this graph or of a sub-graph.
+  bool is_listed() const { return !output_of_.empty(); }
 
  private:
   friend class Node;
   friend class Graph;
-  std::vector<Node*> users_;  ///< one entry for each input slot that refers to this value
+  std::vector<Node*> users_;       ///< one entry for each input slot that refers to this value
+  std::vector<Graph*> output_of_;  ///< one entry for each output slot of a graph that refers to this value
+};
+
+/// A type as an attribute (Optional's `type`): a tensor or a sequence of tensors, of any shape.
+struct TypeAttribute {
+  ValueKind kind = ValueKind::kTensor;
+  DType dtype = DType::kUndefined;
 };
 
 /// Attribute values, with ONNX's kinds. Sub-graphs are owned by the node.
 using Attribute = std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>,
-                               std::vector<std::string>, ConstantPtr, std::shared_ptr<Graph>>;
+                               std::vector<std::string>, ConstantPtr, std::shared_ptr<Graph>, TypeAttribute>;
 
 /// One operator call. `domain` is "" for the ONNX operators (in the graph's one fixed version),
 /// "com.microsoft" and others for those not lifted.
@@ -70,6 +88,8 @@ class Node {
   Value* input(size_t i) const { return i < inputs_.size() ? inputs_[i] : nullptr; }
   Value* output(size_t i) const { return i < outputs_.size() ? outputs_[i] : nullptr; }
   void set_input(size_t i, Value* value);
+  /// Precondition: there is an input.
+  void drop_last_input();
 
   /// Typed attribute access; nullptr / the default when absent or of another kind.
   template <typename T>
@@ -115,6 +135,7 @@ struct SymbolRange {
 class Graph {
  public:
   Graph() = default;
+  ~Graph();
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
@@ -130,10 +151,10 @@ class Graph {
 
   Value* add_input(std::string name, DType dtype, std::optional<Shape> shape);
   Value* add_constant(std::string name, ConstantPtr constant);
-  void add_output(Value* value) { outputs_.push_back(value); }
+  void add_output(Value* value);
   /// Drops an input that nothing uses.
   void remove_input(Value* value);
-  void set_output(size_t i, Value* value) { outputs_[i] = value; }
+  void set_output(size_t i, Value* value);
 
   /// Appends a node with `output_count` fresh, untyped outputs named `<name>`, `<name>_1`, ...; an output
   /// name may be changed afterwards. Null inputs stand for optional ones left out.
@@ -144,9 +165,12 @@ class Graph {
   /// Marks an output slot as left out. Precondition: its value has no users.
   void drop_node_output(Node* node, size_t i);
 
-  /// Every user of `from`, in this graph and its sub-graphs, and this graph's outputs, refers to `to`
-  /// afterwards.
+  /// Every user of `from` in this graph and its sub-graphs, and every output of either that is `from`, refers
+  /// to `to` afterwards.
   void replace_all_uses(Value* from, Value* to);
+  /// Takes over the nodes and values of a graph without inputs (a branch), renaming what is named like a
+  /// value of this one; `branch` is empty afterwards. Call sort() when the nodes' order matters.
+  void absorb(Graph& branch);
   /// Precondition: no output of the node is used.
   void remove_node(Node* node);
   /// Removes nodes and constants that no output needs; returns how many nodes went.
@@ -155,14 +179,22 @@ class Graph {
   /// naming a node on it.
   Status sort();
 
-  /// The same graph with own nodes and values; constants are shared. In a sub-graph, values of the graphs around it stay
-  /// what they are.
+  /// The same graph with own nodes and values; constants are shared. In a sub-graph, values of the graphs
+  /// around it stay what they are.
   std::unique_ptr<Graph> clone() const;
 
   /// A name not yet taken in this graph, made from `hint`.
   std::string unique_name(std::string_view hint);
-  /// A symbol no dim of this graph uses yet.
+  /// A symbol that no dim of this graph, nor of those around or inside it, uses yet.
   Dim fresh_symbol(std::string_view hint);
+  /// Makes this graph a sub-graph of `outer`: their fresh symbols differ from now on. Type inference calls
+  /// it.
+  void nest_in(Graph& outer);
+  /// How many graphs are around this one, as far as nest_in was told.
+  int depth() const { return depth_; }
+  /// Whether a dim uses a fresh symbol made after `mark` was taken with symbol_mark().
+  int64_t symbol_mark() const { return *next_symbol_; }
+  static bool made_since(const Dim& dim, int64_t mark);
 
   const std::vector<std::unique_ptr<Value>>& values() const { return values_; }
   /// Linear search by name over inputs, outputs and node outputs; null when there is none.
@@ -172,12 +204,23 @@ class Graph {
  private:
   Value* new_value(std::string name);
   std::unique_ptr<Graph> clone(std::unordered_map<const Value*, Value*>& copies) const;
+  /// Takes a node, with all nodes inside its sub-graphs, from the users of its inputs.
+  static void release(Node* node);
   std::vector<std::unique_ptr<Value>> values_;
   std::vector<Value*> inputs_, outputs_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::map<std::string, int, std::less<>> taken_;
-  int64_t next_symbol_ = 0;
+  int depth_ = 0;
+  std::shared_ptr<int64_t> next_symbol_ = std::make_shared<int64_t>(0);
 };
+
+/// The sub-graph in an attribute of a node; null when it is absent.
+Graph* subgraph(const Node& node, std::string_view attribute);
+bool has_subgraphs(const Node& node);
+/// Values that the sub-graphs of a node, or one of them, take from the graphs around them, each once, in the
+/// order of their use. Constants are among them.
+std::vector<Value*> captured_values(const Node& node);
+std::vector<Value*> captured_values(const Graph& subgraph);
 
 /// Text form for people and tests: one line per node with types, attributes, and constants' dtype and dims.
 std::string dump(const Graph& graph);

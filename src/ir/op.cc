@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/control_flow.h"
 #include "ir/custom_op.h"
 
 namespace decant::ir {
@@ -73,9 +74,10 @@ std::optional<std::vector<int64_t>> InferContext::constant_ints(size_t i) const 
   return dims ? constant_shape(*dims) : std::nullopt;
 }
 
-void InferContext::set_output(size_t i, DType dtype, std::optional<Shape> shape) {
+void InferContext::set_output(size_t i, DType dtype, std::optional<Shape> shape, ValueKind kind) {
   Value* v = node_.output(i);
   if (!v) return;
+  v->kind = kind;
   v->dtype = dtype;
   v->shape = std::move(shape);
   v->elements.reset();
@@ -118,6 +120,19 @@ Status infer_node(Graph& graph, Node& node) {
     return context.error("has " + std::to_string(outputs) + " outputs, at most " +
                          std::to_string(op->max_outputs) + " exist");
   }
+  for (const Value* v : node.inputs()) {
+    if (v && v->dtype > DType::kBool && !op->any_dtype) {
+      return unsupported(node.describe() + ": not implemented for " + std::string(to_string(v->dtype)));
+    }
+  }
+  if (!op->eval_data && !is_control_flow(node)) {
+    for (const Value* v : node.inputs()) {
+      if (v && v->kind != ValueKind::kTensor) {
+        return context.error("'" + v->name + "' is a value of kind " + std::string(to_string(v->kind)) +
+                             ", only tensors are taken");
+      }
+    }
+  }
   return op->infer(context);
 }
 
@@ -140,18 +155,18 @@ void collect_unknown(const Graph& graph, std::map<std::string, std::string>& unk
 
 Status infer_scope(Graph& graph) {
   for (const auto& node : graph.nodes()) {
-    if (!node) continue;
-    for (const auto& [key, attribute] : node->attributes) {
-      if (const auto* sub = std::get_if<std::shared_ptr<Graph>>(&attribute); sub && *sub) {
-        DECANT_RETURN_IF_ERROR(infer_scope(**sub));
-      }
-    }
-    DECANT_RETURN_IF_ERROR(infer_node(graph, *node));
+    if (node) DECANT_RETURN_IF_ERROR(infer_node(graph, *node));
   }
   return ok_status();
 }
 
 }  // namespace
+
+Status infer_subgraph(Graph& outer, Graph& body) {
+  body.nest_in(outer);
+  if (body.depth() > 64) return invalid_model("graph '" + body.name + "': sub-graphs nested over 64 deep");
+  return infer_scope(body);
+}
 
 Status infer_types(Graph& graph) {
   std::map<std::string, std::string> unknown;

@@ -8,7 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/run_options.h"
 #include "base/status.h"
+#include "ir/datum.h"
 #include "ir/graph.h"
 #include "ir/tensor.h"
 
@@ -33,7 +35,8 @@ class InferContext {
   /// The same when all are known numbers.
   std::optional<std::vector<int64_t>> constant_ints(size_t i) const;
 
-  void set_output(size_t i, DType dtype, std::optional<Shape> shape);
+  void set_output(size_t i, DType dtype, std::optional<Shape> shape, ValueKind kind = ValueKind::kTensor);
+  ValueKind kind(size_t i) const { return node_.input(i)->kind; }
   void set_elements(size_t i, std::vector<Dim> elements);
   Dim fresh_symbol(std::string_view hint) { return graph_.fresh_symbol(hint); }
   /// A shape of `rank` fresh symbols.
@@ -55,6 +58,9 @@ struct OpDef {
   int min_inputs = 0;
   int max_inputs = 0;   ///< -1: variadic
   int max_outputs = 1;  ///< -1: variadic
+  /// Also takes strings, complex numbers and elements of 8 bits and less (int4, float8, ...): ops that move
+  /// elements, or that check the types themselves. Others get numbers and bools only.
+  bool any_dtype = false;
 
   /// Sets dtype and shape of every output present, and elements where they follow. Must check ranks before
   /// indexing.
@@ -68,6 +74,10 @@ struct OpDef {
 
   /// Each evaluation gives other values: never folded or merged.
   bool random = false;
+
+  /// The same for ops that take or give sequences or optionals. An op with both uses this one when an input
+  /// is no tensor. Ops without it get tensors only.
+  Result<std::vector<Datum>> (*eval_data)(const Node& node, std::span<const Datum* const> inputs) = nullptr;
 };
 
 /// The op, or null when unknown.
@@ -83,13 +93,21 @@ std::vector<const OpDef*> all_ops();
 /// Types every value of the graph and its sub-graphs, in order. Unknown ops are collected and reported all at
 /// once.
 Status infer_types(Graph& graph);
+/// Types the values of a sub-graph of a node in `outer`; its inputs have their types already. For the
+/// inference of control flow.
+Status infer_subgraph(Graph& outer, Graph& body);
 /// Types one node; used by passes that add nodes.
 Status infer_node(Graph& graph, Node& node);
 
 /// Runs one node on the reference kernels.
 Result<std::vector<Tensor>> evaluate_node(const Node& node, std::span<const Tensor* const> inputs);
+/// The same where an input or output may be a sequence or an optional.
+Result<std::vector<Datum>> evaluate_node_data(const Node& node, std::span<const Datum* const> inputs);
 /// Runs a whole graph on the reference kernels (sub-graphs included); inputs by position, outputs by
-/// position.
-Result<std::vector<Tensor>> evaluate_graph(const Graph& graph, std::span<const Tensor> inputs);
+/// position. Fails when an output is no tensor.
+Result<std::vector<Tensor>> evaluate_graph(const Graph& graph, std::span<const Tensor> inputs,
+                                           const RunOptions& options = {});
+Result<std::vector<Datum>> evaluate_graph_data(const Graph& graph, std::span<const Datum> inputs,
+                                               const RunOptions& options = {});
 
 }  // namespace decant::ir

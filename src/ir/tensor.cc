@@ -7,6 +7,8 @@
 #include "base/checked.h"
 #include "base/half.h"
 #include "base/memory_limit.h"
+#include "base/small_float.h"
+#include "ir/datum.h"
 
 namespace decant::ir {
 namespace {
@@ -32,7 +34,10 @@ int64_t product(const std::vector<int64_t>& dims) {
 
 Result<Tensor> Tensor::allocate(DType dtype, std::vector<int64_t> dims) {
   const auto elements = checked_elements(dims);
-  const auto bytes = elements ? checked_mul(*elements, size_of(dtype)) : std::nullopt;
+  const uint64_t object = dtype == DType::kString ? sizeof(std::string) : 0;
+  const auto bytes = !elements     ? std::nullopt
+                     : object != 0 ? checked_mul(*elements, object)
+                                   : bytes_of(dtype, *elements);
   if (!bytes || *bytes > std::min(kMaxTensorBytes, memory_limit())) {
     return resource_error("a tensor of " + describe(dtype, dims) + " cannot be allocated");
   }
@@ -40,12 +45,23 @@ Result<Tensor> Tensor::allocate(DType dtype, std::vector<int64_t> dims) {
   t.dtype_ = dtype;
   t.elements_ = static_cast<int64_t>(*elements);
   t.dims_ = std::move(dims);
+  if (dtype == DType::kString) {
+    try {
+      auto strings = std::make_shared<std::vector<std::string>>(*elements);
+      t.data_ = strings->data();
+      t.owner_ = std::move(strings);
+    } catch (const std::exception&) {
+      return resource_error("no memory for a tensor of " + describe(dtype, t.dims_));
+    }
+    return t;
+  }
   constexpr std::align_val_t kAlignment{64};
   void* memory = ::operator new(*bytes ? *bytes : 1, kAlignment, std::nothrow);
   if (memory == nullptr) return resource_error("no memory for a tensor of " + describe(dtype, t.dims_));
   t.owner_ = std::shared_ptr<const void>(
       memory, [](const void* p) { ::operator delete (const_cast<void*>(p), std::align_val_t{64}); });
   t.data_ = memory;
+  if (is_packed(dtype)) std::memset(memory, 0, *bytes);
   return t;
 }
 
@@ -100,6 +116,15 @@ int64_t Tensor::int_at(int64_t i) const {
       return load<uint32_t>(data_, i);
     case DType::kUInt64:
       return static_cast<int64_t>(load<uint64_t>(data_, i));
+    case DType::kInt4:
+    case DType::kUInt4:
+    case DType::kInt2:
+    case DType::kUInt2: {
+      const int bits = bits_of(dtype_);
+      const int64_t v = packed_get(static_cast<const uint8_t*>(data_), bits, i);
+      const bool is_signed = dtype_ == DType::kInt4 || dtype_ == DType::kInt2;
+      return is_signed && v >= int64_t{1} << (bits - 1) ? v - (int64_t{1} << bits) : v;
+    }
     default:
       return static_cast<int64_t>(double_at(i));
   }
@@ -118,7 +143,18 @@ double Tensor::double_at(int64_t i) const {
     case DType::kUInt64:
       return static_cast<double>(load<uint64_t>(data_, i));
     case DType::kUndefined:
+    case DType::kComplex64:
+    case DType::kComplex128:
+    case DType::kString:
       return 0;
+    case DType::kFloat4E2M1:
+      return small_to_float(dtype_, packed_get(static_cast<const uint8_t*>(data_), 4, i));
+    case DType::kFloat8E4M3FN:
+    case DType::kFloat8E4M3FNUZ:
+    case DType::kFloat8E5M2:
+    case DType::kFloat8E5M2FNUZ:
+    case DType::kFloat8E8M0:
+      return small_to_float(dtype_, load<uint8_t>(data_, i));
     default:
       return static_cast<double>(int_at(i));
   }
@@ -135,6 +171,12 @@ std::string describe(DType dtype, std::span<const int64_t> dims) {
   out += '[';
   for (size_t i = 0; i < dims.size(); ++i) out += (i ? "," : "") + std::to_string(dims[i]);
   return out + "]";
+}
+
+std::string describe(const Datum& datum) {
+  if (datum.is_tensor()) return describe(datum.tensor());
+  if (datum.is_empty()) return "an empty optional";
+  return "a sequence of " + std::to_string(datum.items().size()) + " tensors";
 }
 
 }  // namespace decant::ir

@@ -14,13 +14,13 @@ namespace decant::ir {
 
 /// A dense tensor in host memory, row-major, contiguous. A handle: copies share the data. Tensors returned by
 /// `allocate` may be written by their creator until they are shared; everything else treats data as
-/// read-only.
+/// read-only. Elements under a byte are packed as in ONNX; those of kString are std::string objects.
 class Tensor {
  public:
   Tensor() = default;
 
-  /// Uninitialised memory, 64-byte aligned. Fails when the dims are negative or the size passes
-  /// `kMaxTensorBytes`.
+  /// Uninitialised memory (empty strings, zeros where elements share bytes), 64-byte aligned. Fails when the
+  /// dims are negative or the size passes `kMaxTensorBytes`.
   static Result<Tensor> allocate(DType dtype, std::vector<int64_t> dims);
   /// View of memory that `owner` keeps alive. `data` may be unaligned. Precondition: it holds all elements.
   static Tensor view(DType dtype, std::vector<int64_t> dims, const void* data,
@@ -34,7 +34,10 @@ class Tensor {
   const std::vector<int64_t>& dims() const { return dims_; }
   size_t rank() const { return dims_.size(); }
   int64_t elements() const { return elements_; }
-  size_t bytes() const { return static_cast<size_t>(elements_) * size_of(dtype_); }
+  /// Bytes of the elements; 0 for strings.
+  size_t bytes() const {
+    return static_cast<size_t>(bytes_of(dtype_, static_cast<uint64_t>(elements_)).value_or(0));
+  }
 
   const void* data() const { return data_; }
   void* mutable_data() { return const_cast<void*>(data_); }
@@ -50,10 +53,13 @@ class Tensor {
   /// Same data, other dims. Precondition: equal element counts.
   Tensor reshaped(std::vector<int64_t> dims) const;
 
-  /// Elements as int64 (integers, bool) or double (any type); index in [0, elements()). Unaligned-safe.
+  /// Elements as int64 (integers, bool) or double (any type but complex and string); index in [0,
+  /// elements()). Unaligned-safe.
   int64_t int_at(int64_t index) const;
   double double_at(int64_t index) const;
   std::vector<int64_t> to_ints() const;
+  /// Precondition: the dtype is kString and the index is inside.
+  const std::string& string_at(int64_t index) const { return data_as<std::string>()[index]; }
 
   std::shared_ptr<const void> owner() const { return owner_; }
 

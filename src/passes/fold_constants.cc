@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <string>
 #include <unordered_set>
 
 #include "passes/match.h"
@@ -32,14 +33,16 @@ bool small_constant_inputs(const Node& node) {
   for (const Value* v : node.inputs()) {
     if (!v) continue;
     if (!v->constant || !v->constant->in_memory()) return false;
-    bytes += static_cast<int64_t>(v->constant->bytes());
+    const int64_t strings = v->dtype == DType::kString ? v->constant->elements() : 0;
+    bytes += static_cast<int64_t>(v->constant->bytes()) + strings * static_cast<int64_t>(sizeof(std::string));
   }
   if (bytes > kMaxFoldedBytes) return false;
   for (const Value* v : node.outputs()) {
     if (!v) continue;
     const auto dims = v->shape ? ir::constant_shape(*v->shape) : std::nullopt;
     if (!dims) return v->shape.has_value() && bytes <= 4096;  // a data-dependent length over little data
-    int64_t n = static_cast<int64_t>(size_of(v->dtype));
+    int64_t n = v->dtype == DType::kString ? static_cast<int64_t>(sizeof(std::string))
+                                           : std::max<int64_t>(1, static_cast<int64_t>(size_of(v->dtype)));
     for (int64_t d : *dims) {
       if (d < 0 || __builtin_mul_overflow(n, d, &n) || n > kMaxFoldedBytes) return false;
     }
@@ -110,6 +113,7 @@ bool is_axis_like(const Node& node, const Value* v) {
       node.is("CumProd") || node.is("Trilu") || node.is("DFT")) {
     return !at(0);
   }
+  if (ir::has_subgraphs(node)) return !(node.is("Loop") && at(0));
   if (node.is("Slice")) return at(1) || at(2) || at(3) || at(4);
   return node.is("Range") && at(2);
 }

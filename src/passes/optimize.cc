@@ -6,14 +6,31 @@
 namespace decant::passes {
 namespace {
 
+/// One round over a graph and its sub-graphs.
+Status clean_scope(ir::Graph& graph, int depth, bool* changed) {
+  if (depth > 64) return invalid_model("sub-graphs nested over 64 deep");
+  for (const auto& node : graph.nodes()) {
+    if (!node) continue;
+    for (auto& [key, attribute] : node->attributes) {
+      auto* sub = std::get_if<std::shared_ptr<ir::Graph>>(&attribute);
+      if (sub && *sub) DECANT_RETURN_IF_ERROR(clean_scope(**sub, depth + 1, changed));
+    }
+  }
+  DECANT_ASSIGN(const bool folded, fold_constants(graph));
+  DECANT_ASSIGN(const bool simpler, simplify(graph));
+  graph.remove_dead();
+  *changed = *changed || folded || simpler;
+  return graph.sort();
+}
+
 Status clean(ir::Graph& graph) {
   for (int round = 0; round < 4; ++round) {
-    DECANT_ASSIGN(const bool folded, fold_constants(graph));
-    DECANT_ASSIGN(const bool simpler, simplify(graph));
-    graph.remove_dead();
-    DECANT_RETURN_IF_ERROR(graph.sort());
+    bool changed = false;
+    DECANT_RETURN_IF_ERROR(clean_scope(graph, 0, &changed));
+    DECANT_ASSIGN(const bool inlined, inline_branches(graph));
     DECANT_RETURN_IF_ERROR(ir::infer_types(graph));
-    if (!folded && !simpler) break;
+    if (inlined) --round;  // each takes an If away
+    if (!changed && !inlined) break;
   }
   return ok_status();
 }

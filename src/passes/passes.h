@@ -11,6 +11,9 @@ namespace decant::passes {
 /// rewrites only what it can prove equal; the graph before and after gives the same outputs on the reference
 /// kernels, but for what a comment below says.
 
+/// Puts the chosen branch in the place of an If whose condition is a constant, at every depth.
+Result<bool> inline_branches(ir::Graph& graph);
+
 /// Replaces values known at compile time by constants: nodes over small constants, integer tensors whose
 /// elements inference found. No constant above 4 MiB is made.
 Result<bool> fold_constants(ir::Graph& graph);

@@ -54,6 +54,48 @@ TEST(FoldConstants, LeavesBombsAlone) {
   EXPECT_FALSE(*changed);
 }
 
+TEST(InlineBranches, AConstantConditionLeavesOneBranch) {
+  for (const bool chosen : {true, false}) {
+    Graph g;
+    Value* x = g.add_input("x", DType::kFloat32, ir::Shape{Dim::symbol("b"), Dim(4)});
+    auto flag = ir::Tensor::allocate(DType::kBool, {});
+    *flag->mutable_data_as<uint8_t>() = chosen;
+    Node* choice = g.add_node("If", {g.add_constant("flag", ir::Constant::from_tensor(*flag))}, 3);
+    for (const char* name : {"then_branch", "else_branch"}) {
+      auto branch = std::make_shared<Graph>();
+      const bool then = name[0] == 't';
+      branch->add_output(branch->add_node(then ? "Neg" : "Abs", {x}, 1, "inner")->output(0));
+      branch->add_output(x);
+      branch->add_output(branch->outputs()[0]);
+      choice->attributes[name] = branch;
+    }
+    Value* after = g.add_node("Relu", {choice->output(0)}, 1, "inner")->output(0);
+    const std::vector<std::string> names = {"first", "second", "third"};
+    for (size_t i = 0; i < 3; ++i) {
+      choice->output(i)->name = names[i];
+      g.add_output(choice->output(i));
+    }
+    g.add_output(after);
+    ASSERT_TRUE(ir::infer_types(g).ok());
+    auto changed = inline_branches(g);
+    ASSERT_TRUE(changed.ok() && *changed);
+    EXPECT_EQ(count(g, "If"), 0u);
+    EXPECT_EQ(count(g, chosen ? "Neg" : "Abs"), 1u);
+    EXPECT_EQ(count(g, chosen ? "Abs" : "Neg"), 0u);
+    EXPECT_EQ(x->name, "x");
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(g.outputs()[i]->name, names[i]);
+    ASSERT_TRUE(ir::validate(g).ok()) << ir::validate(g).to_string();
+    EXPECT_EQ(x->users().size(), 2u);
+    auto in = ir::Tensor::allocate(DType::kFloat32, {1, 4});
+    for (int i = 0; i < 4; ++i) in->mutable_data_as<float>()[i] = -2.0f;
+    const auto out = *ir::evaluate_graph(g, std::vector<ir::Tensor>{*in});
+    EXPECT_EQ(out[0].double_at(0), 2);
+    EXPECT_EQ(out[1].double_at(0), -2);
+    EXPECT_EQ(out[2].double_at(0), 2);
+    EXPECT_EQ(out[3].double_at(0), 2);
+  }
+}
+
 TEST(Simplify, DropsWhatDoesNothing) {
   Graph g;
   Value* x = g.add_input("x", DType::kFloat32, ir::Shape{Dim::symbol("b"), Dim(4)});

@@ -33,6 +33,10 @@ Result<bool> widen_half(Graph& graph) {
   bool any = false;
   for (const auto& v : graph.values()) any = any || is_half(v->dtype);
   if (!any) return false;
+  // Sub-graphs read values of this graph in the type they were written for.
+  for (const auto& node : graph.nodes()) {
+    if (ir::has_subgraphs(*node)) return false;
+  }
 
   std::set<const Value*> caches;
   for (const ir::State& s : graph.states) {

@@ -8,6 +8,14 @@ int DimProgram::symbol_slot(const std::string& name) {
   return it->second;
 }
 
+std::vector<std::string> DimProgram::symbols() const {
+  std::vector<std::string> names;
+  for (const auto& [key, slot] : known_) {
+    if (!key.starts_with('=')) names.push_back(key);  // other keys are those of expressions
+  }
+  return names;
+}
+
 int DimProgram::find_symbol(const std::string& name) const {
   auto it = known_.find(name);
   return it == known_.end() ? -1 : it->second;

@@ -16,6 +16,8 @@ class DimProgram {
  public:
   /// Slot of a symbol; added when new. Slots of symbols are bound by the caller before `evaluate`.
   int symbol_slot(const std::string& name);
+  /// Names of all symbols that have a slot.
+  std::vector<std::string> symbols() const;
   /// Slot of the symbol, or -1.
   int find_symbol(const std::string& name) const;
   /// Slot that holds the expression's value after `evaluate`.

@@ -7,24 +7,28 @@
 
 #include "base/dtype.h"
 #include "base/status.h"
+#include "ir/datum.h"
 #include "ir/graph.h"
 #include "kernels/kernels.h"
 
 namespace decant::runtime {
 
-/// One operand of a step: dense, row-major. Null data for an optional operand that is left out.
+/// One operand of a step: dense, row-major. Null data for an optional operand that is left out. Strings are
+/// std::string objects.
 struct Arg {
   DType dtype = DType::kUndefined;
   void* data = nullptr;
   const int64_t* dims = nullptr;
   int32_t rank = 0;
   int64_t elements = 0;
+  /// Set for what is no tensor (a sequence, an optional without element); all but dtype is unset then.
+  const ir::Datum* datum = nullptr;
 
   template <typename T>
   T* as() const {
     return static_cast<T*>(data);
   }
-  explicit operator bool() const { return dims != nullptr || data != nullptr; }
+  explicit operator bool() const { return dims != nullptr || data != nullptr || datum != nullptr; }
   std::span<const int64_t> shape() const { return {dims, static_cast<size_t>(rank)}; }
 };
 

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/memory_limit.h"
+#include "ir/control_flow.h"
 #include "ir/op.h"
 #include "runtime/plan_builder.h"
 
@@ -21,6 +22,47 @@ constexpr size_t kArenaSlack = size_t{256} << 10;
 size_t align_up(size_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; }
 
 void free_arena(std::byte* p) { ::operator delete (p, std::align_val_t{kAlignment}); }
+
+Arg arg_of(const ir::Datum& datum) {
+  Arg arg;
+  if (!datum.is_tensor()) {
+    arg.datum = &datum;
+    if (datum.is_sequence() && !datum.items().empty()) arg.dtype = datum.items()[0].dtype();
+    return arg;
+  }
+  const ir::Tensor& t = datum.tensor();
+  arg.dtype = t.dtype();
+  arg.data = const_cast<void*>(t.data());
+  arg.dims = t.dims().data();
+  arg.rank = static_cast<int32_t>(t.rank());
+  arg.elements = t.elements();
+  return arg;
+}
+
+/// A view: it owns nothing.
+ir::Datum datum_of(const Arg& arg) {
+  if (arg.datum) return *arg.datum;
+  return ir::Tensor::view(arg.dtype, {arg.dims, arg.dims + arg.rank}, arg.data, nullptr);
+}
+
+std::string describe(const Arg& arg) {
+  return arg.datum ? ir::describe(*arg.datum) : ir::describe(arg.dtype, arg.shape());
+}
+
+/// Whether an input may be given for a value whose shape is not planned.
+bool fits(const ir::Value& v, const Arg& arg) {
+  switch (v.kind) {
+    case ir::ValueKind::kTensor:
+      return arg.datum == nullptr && arg.dtype == v.dtype;
+    case ir::ValueKind::kSequence:
+      return arg.datum && arg.datum->is_sequence();
+    case ir::ValueKind::kOptional:
+      return arg.datum ? arg.datum->is_empty() : arg.dtype == v.dtype;
+    case ir::ValueKind::kOptionalSequence:
+      return arg.datum != nullptr;
+  }
+  return false;
+}
 
 Status dim_error(const ir::Value& v, const Arg& arg, size_t axis, int64_t expected) {
   return invalid_argument("input '" + v.name + "' is " + ir::describe(arg.dtype, arg.shape()) + ": dim " +
@@ -43,28 +85,29 @@ Result<std::unique_ptr<Plan>> Plan::compile(std::unique_ptr<ir::Graph> graph, st
   plan->graph_ = std::move(graph);
   plan->engine_ = std::move(engine);
   DECANT_RETURN_IF_ERROR(PlanBuilder(*plan, options).build());
+  DECANT_RETURN_IF_ERROR(plan->finish());
+  return plan;
+}
 
+Status Plan::finish() {
   size_t dims = 0;
-  for (Slot& slot : plan->values_) {
+  for (Slot& slot : values_) {
     slot.dims_at = dims;
     dims += slot.dim_slots.size();
   }
-  plan->dims_.resize(dims);
-  for (size_t v = 0; v < plan->values_.size(); ++v) {
-    Slot& slot = plan->values_[v];
-    Arg& arg = plan->args_[v];
+  dims_.resize(dims);
+  for (size_t v = 0; v < values_.size(); ++v) {
+    Slot& slot = values_[v];
+    Arg& arg = args_[v];
     if (slot.storage == Storage::kConstant) {
-      arg.data = const_cast<void*>(slot.tensor.data());
-      arg.dims = slot.tensor.dims().data();
-      arg.rank = static_cast<int32_t>(slot.tensor.rank());
-      arg.elements = slot.tensor.elements();
-    } else {
-      arg.dims = plan->dims_.data() + slot.dims_at;
+      arg = arg_of(slot.datum);
+    } else if (slot.storage != Storage::kDynamic) {
+      arg.dims = dims_.data() + slot.dims_at;
       arg.rank = static_cast<int32_t>(slot.dim_slots.size());
     }
   }
-  plan->bound_symbols_.resize(plan->symbol_sources_.size(), -1);
-  return plan;
+  bound_symbols_.resize(symbol_sources_.size(), -1);
+  return ok_status();
 }
 
 Plan::~Plan() {
@@ -72,7 +115,7 @@ Plan::~Plan() {
 }
 
 Status Plan::bind_inputs(std::span<const Arg> inputs, bool* changed) {
-  const auto& declared = graph_->inputs();
+  const auto& declared = declared_;
   if (inputs.size() != declared.size()) {
     return invalid_argument("the graph takes " + std::to_string(declared.size()) + " inputs, " +
                             std::to_string(inputs.size()) + " were given");
@@ -80,11 +123,25 @@ Status Plan::bind_inputs(std::span<const Arg> inputs, bool* changed) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const ir::Value& v = *declared[i];
     const Arg& arg = inputs[i];
-    if (arg.dtype != v.dtype || arg.rank != static_cast<int32_t>(v.shape->size())) {
-      return invalid_argument("input '" + v.name + "' is " + ir::describe(arg.dtype, arg.shape()) +
-                              ", expected " + std::string(to_string(v.dtype)) + ir::to_string(*v.shape));
+    const auto index = static_cast<size_t>(input_values_[i]);
+    if (values_[index].storage == Storage::kDynamic) {
+      if (!fits(v, arg)) {
+        return invalid_argument("input '" + v.name + "' is " + describe(arg) + ", expected a " +
+                                std::string(to_string(v.kind)) + " of " + std::string(to_string(v.dtype)));
+      }
+      if (v.shape && !arg.datum && v.kind == ir::ValueKind::kTensor &&
+          arg.rank != static_cast<int32_t>(v.shape->size())) {
+        return invalid_argument("input '" + v.name + "' is " + describe(arg) + ", expected " +
+                                std::string(to_string(v.dtype)) + ir::to_string(*v.shape));
+      }
+      args_[index] = arg;
+      continue;
     }
-    args_[static_cast<size_t>(input_values_[i])].data = arg.data;
+    if (arg.datum || arg.dtype != v.dtype || arg.rank != static_cast<int32_t>(v.shape->size())) {
+      return invalid_argument("input '" + v.name + "' is " + describe(arg) + ", expected " +
+                              std::string(to_string(v.dtype)) + ir::to_string(*v.shape));
+    }
+    args_[index].data = arg.data;
   }
   *changed = !ready_;
   for (size_t s = 0; s < symbol_sources_.size(); ++s) {
@@ -103,6 +160,13 @@ Status Plan::bind_inputs(std::span<const Arg> inputs, bool* changed) {
     if (bound_symbols_[s] == value && !*changed) continue;
     bound_symbols_[s] = value;
     dims_program_.set(source.slot, value);
+    *changed = true;
+  }
+  for (InheritedSymbol& s : inherited_) {
+    const int64_t value = outer_->dims_program_.at(s.outer_slot);
+    if (s.bound == value && !*changed) continue;
+    s.bound = value;
+    dims_program_.set(s.slot, value);
     *changed = true;
   }
   if (*changed) DECANT_RETURN_IF_ERROR(dims_program_.evaluate());
@@ -125,7 +189,7 @@ Status Plan::resize() {
       dims_[slot.dims_at + d] = dims_program_.at(slot.dim_slots[d]);
     Arg& arg = args_[v];
     const auto elements = checked_elements(arg.shape());
-    const auto bytes = elements ? checked_mul(*elements, size_of(arg.dtype)) : std::nullopt;
+    const auto bytes = elements ? bytes_of(arg.dtype, *elements) : std::nullopt;
     if (!bytes || *bytes > uint64_t{1} << 46) {
       return invalid_argument("a tensor of " + ir::describe(arg.dtype, arg.shape()) +
                               " is impossible for these inputs");
@@ -189,7 +253,16 @@ Status Plan::reserve(std::span<const Arg> inputs) {
   return resize();
 }
 
-Status Plan::run(std::span<const Arg> inputs) {
+Status Plan::run_data(std::span<const ir::Datum> inputs, const RunOptions& options) {
+  std::vector<Arg> args;
+  for (const ir::Datum& d : inputs) args.push_back(arg_of(d));
+  return run(args, options);
+}
+
+Result<ir::Datum> Plan::output_datum(size_t i) const { return ir::owned(datum_of(output(i))); }
+
+Status Plan::run(std::span<const Arg> inputs, const RunOptions& options) {
+  options_ = &options;
   bool changed = false;
   ready_ = ready_ && arena_ != nullptr;
   if (Status s = bind_inputs(inputs, &changed); !s.ok()) {
@@ -205,6 +278,9 @@ Status Plan::run(std::span<const Arg> inputs) {
     args_[static_cast<size_t>(v)].data =
         args_[static_cast<size_t>(values_[static_cast<size_t>(v)].root)].data;
   for (Step& step : steps_) {
+    if (options.deadline) {
+      if (Status s = options.check(); !s.ok()) return std::move(s).with_context(step.node->describe());
+    }
     if (!profiling_) {
       DECANT_RETURN_IF_ERROR(run_step(step));
       continue;
@@ -222,6 +298,7 @@ Status Plan::run_step(Step& step) {
     step.input_args[i] = step.inputs[i] < 0 ? Arg{} : args_[static_cast<size_t>(step.inputs[i])];
   for (size_t i = 0; i < step.outputs.size(); ++i)
     step.output_args[i] = step.outputs[i] < 0 ? Arg{} : args_[static_cast<size_t>(step.outputs[i])];
+  if (!step.bodies.empty()) return run_control_flow(step);
   if (!step.kernel) return run_reference(step);
   Call call{step.input_args, step.output_args, {arena_, align_up(scratch_bytes_)}, engine_->context()};
   if (Status s = step.kernel->run(call); !s.ok()) {
@@ -233,42 +310,117 @@ Status Plan::run_step(Step& step) {
 }
 
 Status Plan::run_reference(Step& step) {
-  std::vector<ir::Tensor> held(step.inputs.size());
-  std::vector<const ir::Tensor*> inputs(step.inputs.size(), nullptr);
+  std::vector<ir::Datum> held(step.inputs.size());
+  std::vector<const ir::Datum*> inputs(step.inputs.size(), nullptr);
   for (size_t i = 0; i < step.inputs.size(); ++i) {
     if (step.inputs[i] < 0) continue;
-    const Arg& a = step.input_args[i];
-    held[i] = ir::Tensor::view(a.dtype, {a.dims, a.dims + a.rank}, a.data, nullptr);
+    held[i] = datum_of(step.input_args[i]);
     inputs[i] = &held[i];
   }
-  DECANT_ASSIGN(std::vector<ir::Tensor> results, ir::evaluate_node(*step.node, inputs));
+  DECANT_ASSIGN(std::vector<ir::Datum> results, ir::evaluate_node_data(*step.node, inputs));
   for (size_t i = 0; i < step.outputs.size(); ++i) {
     if (step.outputs[i] < 0) continue;
     if (i >= results.size())
       return internal_error(step.node->describe() + ": the reference kernel gave too few outputs");
+    DECANT_RETURN_IF_ERROR(store(step, i, std::move(results[i])));
+  }
+  return ok_status();
+}
+
+Status Plan::store(const Step& step, size_t output, ir::Datum result) {
+  const auto v = static_cast<size_t>(step.outputs[output]);
+  Arg& arg = args_[v];
+  if (values_[v].storage == Storage::kDynamic) {
+    // A view result may share an input's memory that the arena reuses: keep an own copy of what is not owned.
+    DECANT_ASSIGN(values_[v].datum, ir::owned(std::move(result)));
+    values_[v].holds = true;
+    arg = arg_of(values_[v].datum);
+    return ok_status();
+  }
+  if (!result.is_tensor() || arg.dtype != result.tensor().dtype() ||
+      !std::equal(arg.dims, arg.dims + arg.rank, result.tensor().dims().begin(),
+                  result.tensor().dims().end())) {
+    return internal_error(step.node->describe() + ": computed " + ir::describe(result) + ", planned " +
+                          ir::describe(arg.dtype, arg.shape()));
+  }
+  if (result.tensor().bytes()) std::memcpy(arg.data, result.tensor().data(), result.tensor().bytes());
+  return ok_status();
+}
+
+Status Plan::run_control_flow(Step& step) {
+  const size_t count = step.node->inputs().size();
+  std::vector<ir::Datum> held(count);
+  std::vector<const ir::Datum*> inputs(count, nullptr);
+  for (size_t i = 0; i < count; ++i) {
+    if (step.inputs[i] < 0) continue;
+    held[i] = datum_of(step.input_args[i]);
+    inputs[i] = &held[i];
+  }
+  if (step.node->is("If")) return run_branch(step, inputs);
+  const ir::RunBody body = [&](std::span<const ir::Datum> arguments) {
+    return run_body(step, step.bodies[0], arguments);
+  };
+  auto results = step.node->is("Loop")   ? ir::run_loop(*step.node, inputs, body, *options_)
+                 : step.node->is("Scan") ? ir::run_scan(*step.node, inputs, body, *options_)
+                                         : ir::run_sequence_map(*step.node, inputs, body, *options_);
+  if (!results.ok()) return std::move(results).status();
+  for (size_t i = 0; i < step.outputs.size(); ++i) {
+    if (step.outputs[i] >= 0) DECANT_RETURN_IF_ERROR(store(step, i, std::move((*results)[i])));
+  }
+  return ok_status();
+}
+
+Result<std::vector<ir::Datum>> Plan::run_body(Step& step, Body& body, std::span<const ir::Datum> arguments) {
+  std::vector<Arg> args;
+  for (const ir::Datum& d : arguments) args.push_back(arg_of(d));
+  for (size_t i : body.captures) args.push_back(step.input_args[i]);
+  DECANT_RETURN_IF_ERROR(body.plan->run(args, *options_).with_context(step.node->describe()));
+  std::vector<ir::Datum> results;
+  for (size_t i = 0; i < body.plan->output_values_.size(); ++i) {
+    DECANT_ASSIGN(ir::Datum result, body.plan->own_output(i));
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+Result<ir::Datum> Plan::own_output(size_t i) const {
+  const Slot& slot = values_[static_cast<size_t>(output_values_[i])];
+  // What a slot holds is shared, not copied, as far as it owns its memory.
+  if (slot.storage == Storage::kConstant || (slot.storage == Storage::kDynamic && slot.holds))
+    return ir::owned(slot.datum);
+  return output_datum(i);
+}
+
+bool Plan::is_input(int value) const {
+  return std::find(input_values_.begin(), input_values_.end(), value) != input_values_.end();
+}
+
+/// The results stay where the branch left them, until the branch runs again, unless they are the branch's
+/// inputs: this plan may reuse that memory.
+Status Plan::run_branch(Step& step, std::span<const ir::Datum* const> inputs) {
+  if (inputs.empty() || !inputs[0])
+    return invalid_model(step.node->describe() + ": the condition is left out");
+  DECANT_ASSIGN(const ir::Graph* chosen, ir::choose_branch(*step.node, *inputs[0]));
+  Body& body = step.bodies[chosen == ir::subgraph(*step.node, "then_branch") ? 0 : 1];
+  std::vector<Arg>& args = body.args;
+  args.clear();
+  for (size_t i : body.captures) args.push_back(step.input_args[i]);
+  DECANT_RETURN_IF_ERROR(body.plan->run(args, *options_).with_context(step.node->describe()));
+  for (size_t i = 0; i < step.outputs.size(); ++i) {
+    if (step.outputs[i] < 0) continue;
     const auto v = static_cast<size_t>(step.outputs[i]);
-    ir::Tensor& result = results[i];
-    Arg& arg = args_[v];
-    if (values_[v].storage == Storage::kDynamic) {
-      // A view result may share an input's memory that the arena reuses: keep an own copy of what is not
-      // owned.
-      if (!result.owner()) {
-        DECANT_ASSIGN(ir::Tensor copy, ir::Tensor::allocate(result.dtype(), result.dims()));
-        std::memcpy(copy.mutable_data(), result.data(), result.bytes());
-        result = std::move(copy);
-      }
-      values_[v].tensor = std::move(result);
-      const ir::Tensor& t = values_[v].tensor;
-      arg = Arg{t.dtype(), const_cast<void*>(t.data()), t.dims().data(), static_cast<int32_t>(t.rank()),
-                t.elements()};
-      continue;
+    int source = body.plan->output_values_[i];
+    const Slot* slot = &body.plan->values_[static_cast<size_t>(source)];
+    if (slot->storage == Storage::kAlias) {
+      source = slot->root;
+      slot = &body.plan->values_[static_cast<size_t>(source)];
     }
-    if (!std::equal(arg.dims, arg.dims + arg.rank, result.dims().begin(), result.dims().end()) ||
-        arg.dtype != result.dtype()) {
-      return internal_error(step.node->describe() + ": computed " + ir::describe(result) + ", planned " +
-                            ir::describe(arg.dtype, arg.shape()));
+    if (values_[v].storage != Storage::kDynamic || body.plan->is_input(source)) {
+      DECANT_RETURN_IF_ERROR(store(step, i, datum_of(body.plan->output(i))));
+    } else {
+      args_[v] = body.plan->output(i);
+      values_[v].holds = false;
     }
-    if (result.bytes()) std::memcpy(arg.data, result.data(), result.bytes());
   }
   return ok_status();
 }
@@ -283,11 +435,19 @@ bool Plan::in_place(size_t i) const {
 
 size_t Plan::arena_bytes() const { return arena_bytes_; }
 
-std::vector<std::string> Plan::reference_steps() const {
+std::map<std::string, int> Plan::count_reference_steps() const {
   std::map<std::string, int> counts;
   for (const Step& s : steps_) {
-    if (!s.kernel) ++counts[s.node->op()];
+    if (!s.kernel && s.bodies.empty()) ++counts[s.node->op()];
+    for (const Body& body : s.bodies) {
+      for (const auto& [op, n] : body.plan->count_reference_steps()) counts[op] += n;
+    }
   }
+  return counts;
+}
+
+std::vector<std::string> Plan::reference_steps() const {
+  const std::map<std::string, int> counts = count_reference_steps();
   std::vector<std::string> out;
   for (const auto& [op, n] : counts) out.push_back(op + " x" + std::to_string(n));
   return out;

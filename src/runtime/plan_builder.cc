@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ir/control_flow.h"
 #include "ir/op.h"
 #include "runtime/ops/matmul.h"
 
@@ -42,6 +43,26 @@ class DimsKernel final : public Kernel {
   std::vector<int> slots_;
 };
 
+/// Whether a value can live in the arena: a tensor of bytes with a known rank.
+bool plannable(const Value& v) {
+  return v.kind == ir::ValueKind::kTensor && v.dtype != DType::kString && v.shape.has_value();
+}
+
+/// Whether fast kernels may see a value: they know numbers and bools.
+bool is_plain(const Value* v) {
+  return v == nullptr || (v->kind == ir::ValueKind::kTensor && v->dtype <= DType::kBool);
+}
+
+/// The sub-graphs of control flow, in the order of a step's bodies.
+std::vector<std::shared_ptr<ir::Graph>> subgraphs_of(const Node& node) {
+  std::vector<std::shared_ptr<ir::Graph>> graphs;
+  for (const char* name : {"then_branch", "else_branch", "body"}) {
+    if (const auto* sub = node.attribute<std::shared_ptr<ir::Graph>>(name); sub && *sub)
+      graphs.push_back(*sub);
+  }
+  return graphs;
+}
+
 /// How many leading inputs a node reads, when the plan knows its output's shape: shape operands are not read.
 size_t inputs_read(const Node& node) { return is_view(node) || node.is("Expand") ? 1 : node.inputs().size(); }
 
@@ -50,6 +71,15 @@ size_t inputs_read(const Node& node) { return is_view(node) || node.is("Expand")
 bool is_view(const Node& node) {
   return node.is("Reshape") || node.is("Squeeze") || node.is("Unsqueeze") || node.is("Flatten") ||
          node.is("Identity");
+}
+
+PlanBuilder::PlanBuilder(Plan& plan, const PlanOptions& options, PlanBuilder* outer,
+                         std::span<const Value* const> captured)
+    : plan_(plan), options_(options), outer_(outer) {
+  const auto& inputs = plan.graph_->inputs();
+  plan.declared_.assign(inputs.begin(), inputs.end());
+  plan.declared_.insert(plan.declared_.end(), captured.begin(), captured.end());
+  if (outer) bindable_ = outer->bindable_;
 }
 
 Status PlanBuilder::build() {
@@ -67,18 +97,29 @@ Status PlanBuilder::build() {
     DECANT_ASSIGN(const int index, value_index(v));
     plan_.output_values_.push_back(index);
   }
+  inherit_symbols();
   plan_memory();
   return ok_status();
 }
 
+void PlanBuilder::inherit_symbols() {
+  if (!outer_) return;
+  for (const std::string& name : plan_.dims_program_.symbols()) {
+    if (bound_.count(name) || !outer_->bindable_.count(name)) continue;
+    plan_.inherited_.push_back(
+        {plan_.dims_program_.symbol_slot(name), outer_->plan_.dims_program_.symbol_slot(name), -1});
+  }
+}
+
+/// Inputs that are no tensors of a known rank have no dims to plan with: they come as they are.
 Status PlanBuilder::add_inputs() {
-  const auto& inputs = plan_.graph_->inputs();
+  const std::vector<const Value*>& inputs = plan_.declared_;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Value& v = *inputs[i];
-    if (!v.shape) return unsupported("input '" + v.name + "': its rank is not declared");
+    if (!plannable(v)) continue;
     for (size_t axis = 0; axis < v.shape->size(); ++axis) {
       const std::string symbol = (*v.shape)[axis].symbol_name();
-      if (symbol.empty() || !bindable_.insert(symbol).second) continue;
+      if (symbol.empty() || !bound_.insert(symbol).second) continue;
       plan_.symbol_sources_.push_back(
           {plan_.dims_program_.symbol_slot(symbol), static_cast<int>(i), static_cast<int>(axis)});
     }
@@ -86,12 +127,17 @@ Status PlanBuilder::add_inputs() {
   // Values of scalar inputs come second: where a dim gives the same symbol, the dim decides.
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Value& v = *inputs[i];
-    if (!v.elements || v.elements->size() != 1) continue;
+    if (!plannable(v) || !v.elements || v.elements->size() != 1) continue;
     const std::string symbol = (*v.elements)[0].symbol_name();
-    if (symbol.empty() || !bindable_.insert(symbol).second) continue;
+    if (symbol.empty() || !bound_.insert(symbol).second) continue;
     plan_.symbol_sources_.push_back({plan_.dims_program_.symbol_slot(symbol), static_cast<int>(i), -1});
   }
-  for (const Value* v : inputs) plan_.input_values_.push_back(new_value(*v, Plan::Storage::kInput));
+  bindable_.insert(bound_.begin(), bound_.end());
+  for (const Value* v : inputs) {
+    // Without a source for each symbol, only the run knows the dims.
+    const bool planned = plannable(*v) && resolvable(*v);
+    plan_.input_values_.push_back(new_value(*v, planned ? Plan::Storage::kInput : Plan::Storage::kDynamic));
+  }
   return ok_status();
 }
 
@@ -118,14 +164,15 @@ Result<int> PlanBuilder::value_index(const Value* value) {
   DECANT_ASSIGN(ir::Tensor tensor, value->constant->materialize());
   // Tensors inside a model file stand at any address. Small ones move to where scalar code may read them;
   // large ones are weights, which products and gathers read with unaligned loads.
-  const bool unaligned = reinterpret_cast<uintptr_t>(tensor.data()) % size_of(tensor.dtype()) != 0;
+  const size_t alignment = std::max<size_t>(1, size_of(tensor.dtype()));
+  const bool unaligned = reinterpret_cast<uintptr_t>(tensor.data()) % alignment != 0;
   if (unaligned && tensor.bytes() <= kLargestMoved) {
     DECANT_ASSIGN(ir::Tensor aligned, ir::Tensor::allocate(tensor.dtype(), tensor.dims()));
     std::memcpy(aligned.mutable_data(), tensor.data(), tensor.bytes());
     tensor = std::move(aligned);
   }
   const int index = new_value(*value, Plan::Storage::kConstant);
-  plan_.values_[static_cast<size_t>(index)].tensor = std::move(tensor);
+  plan_.values_[static_cast<size_t>(index)].datum = std::move(tensor);
   return index;
 }
 
@@ -137,7 +184,7 @@ int PlanBuilder::root_of(int value) const {
 }
 
 bool PlanBuilder::resolvable(const Value& value) const {
-  if (!value.shape) return false;
+  if (!plannable(value)) return false;
   for (const ir::Dim& d : *value.shape) {
     for (const std::string& s : d.symbols()) {
       if (!bindable_.count(s)) return false;
@@ -150,7 +197,7 @@ bool PlanBuilder::writes_state_in_place(const Node& node) const {
   if (!options_.states_in_place || !node.is("TensorScatter")) return false;
   const ir::State* state = state_of_output(*plan_.graph_, node.output(0));
   return state && state->form == ir::State::Form::kFixed && state->input == node.input(0) &&
-         node.input(0)->users().size() == 1;
+         node.input(0)->users().size() == 1 && !node.input(0)->is_listed();
 }
 
 bool PlanBuilder::known_elements(const Node& node) const {
@@ -179,6 +226,7 @@ void PlanBuilder::find_needed() {
     if (!needed || known_elements(node)) continue;
     const size_t read = shapes_known ? inputs_read(node) : node.inputs().size();
     for (size_t i = 0; i < read; ++i) needed_.insert(node.input(i));
+    for (const Value* v : ir::captured_values(node)) needed_.insert(v);
   }
 }
 
@@ -199,6 +247,7 @@ Status PlanBuilder::add_node(const Node& node) {
     DECANT_ASSIGN(const int index, value_index(v));
     inputs.push_back(index);
   }
+  if (ir::is_control_flow(node)) return add_control_flow(node, std::move(inputs));
   bool dynamic = false;
   for (const Value* v : node.outputs()) dynamic = dynamic || (v && !resolvable(*v));
 
@@ -215,22 +264,70 @@ Status PlanBuilder::add_node(const Node& node) {
       outputs.push_back(v ? new_value(*v, dynamic ? Plan::Storage::kDynamic : Plan::Storage::kArena) : -1);
     }
   }
-  if (node.is("If")) {
-    return unsupported(node.describe() +
-                       ": a branch whose condition is not known when the model is compiled");
-  }
   std::unique_ptr<Kernel> kernel;
+  bool plain = true;
+  for (const Value* v : node.inputs()) plain = plain && is_plain(v);
+  for (const Value* v : node.outputs()) plain = plain && is_plain(v);
   for (int i : inputs)
     dynamic = dynamic || (i >= 0 && plan_.values_[static_cast<size_t>(i)].storage == Plan::Storage::kDynamic);
-  if (!dynamic && !options_.reference && !node.custom) kernel = make_kernel(node);
+  if (!dynamic && plain && !options_.reference && !node.custom) kernel = make_kernel(node);
   return add_step(node, std::move(kernel), std::move(inputs), std::move(outputs));
+}
+
+/// Results that only the caller reads stay where a branch leaves them; those that other steps read move into
+/// the arena when their dims are known, so that fast kernels can read them.
+Status PlanBuilder::add_control_flow(const Node& node, std::vector<int> inputs) {
+  Plan::Step step;
+  step.node = &node;
+  step.inputs = std::move(inputs);
+  for (const std::shared_ptr<ir::Graph>& graph : subgraphs_of(node)) {
+    auto body = build_body(graph, step);
+    if (!body.ok()) return std::move(body).status().with_context(node.describe());
+    step.bodies.push_back(*std::move(body));
+  }
+  if (step.bodies.size() != (node.is("If") ? 2 : 1))
+    return invalid_model(node.describe() + ": a sub-graph is missing");
+  for (const Value* v : node.outputs()) {
+    if (!v) {
+      step.outputs.push_back(-1);
+      continue;
+    }
+    const bool planned = resolvable(*v) && !(node.is("If") && v->users().empty());
+    step.outputs.push_back(new_value(*v, planned ? Plan::Storage::kArena : Plan::Storage::kDynamic));
+  }
+  step.input_args.resize(step.inputs.size());
+  step.output_args.resize(step.outputs.size());
+  plan_.steps_.push_back(std::move(step));
+  return ok_status();
+}
+
+Result<Plan::Body> PlanBuilder::build_body(std::shared_ptr<const ir::Graph> graph, Plan::Step& step) {
+  Plan::Body body;
+  body.plan.reset(new Plan());
+  body.plan->graph_ = graph;
+  body.plan->engine_ = plan_.engine_;
+  body.plan->outer_ = &plan_;
+  // Constants in memory are read where they lie; others are materialised here, once for all bodies.
+  std::vector<const Value*> captured;
+  for (const Value* v : ir::captured_values(*graph)) {
+    if (v->constant && v->constant->in_memory()) continue;
+    DECANT_ASSIGN(const int index, value_index(v));
+    captured.push_back(v);
+    body.captures.push_back(step.inputs.size());
+    step.inputs.push_back(index);
+  }
+  PlanOptions options = options_;
+  options.states_in_place = false;
+  DECANT_RETURN_IF_ERROR(PlanBuilder(*body.plan, options, this, captured).build());
+  DECANT_RETURN_IF_ERROR(body.plan->finish());
+  return body;
 }
 
 Status PlanBuilder::add_step(const Node& node, std::unique_ptr<Kernel> kernel, std::vector<int> inputs,
                              std::vector<int> outputs) {
   if (!kernel && !node.custom) {
     const ir::OpDef* op = ir::find_op(node.domain(), node.op());
-    if (!op || !op->eval) return unsupported(node.describe() + ": no kernel");
+    if (!op || (!op->eval && !op->eval_data)) return unsupported(node.describe() + ": no kernel");
   }
   Plan::Step step;
   step.node = &node;
@@ -246,7 +343,7 @@ Status PlanBuilder::add_step(const Node& node, std::unique_ptr<Kernel> kernel, s
 void PlanBuilder::find_groups() {
   std::unordered_map<const Value*, std::vector<const Node*>> open;
   for (const auto& node : plan_.graph_->nodes()) {
-    if (!matmul_can_group(*node)) continue;
+    if (!matmul_can_group(*node) || !resolvable(*node->input(0)) || !resolvable(*node->output(0))) continue;
     if (const Node* add = matmul_bias(*plan_.graph_, *node)) {
       bias_[node.get()] = add;
       grouped_.insert(add);
@@ -264,6 +361,10 @@ void PlanBuilder::find_groups() {
 Status PlanBuilder::add_group(const std::vector<const Node*>& group) {
   std::vector<int> inputs, outputs;
   DECANT_ASSIGN(const int a, value_index(group[0]->input(0)));
+  if (plan_.values_[static_cast<size_t>(a)].storage == Plan::Storage::kDynamic) {
+    for (const Node* node : group) DECANT_RETURN_IF_ERROR(add_node(*node));
+    return ok_status();
+  }
   inputs.push_back(a);
   for (const Node* node : group) {
     DECANT_ASSIGN(const int b, value_index(node->input(1)));
@@ -282,7 +383,7 @@ Status PlanBuilder::add_group(const std::vector<const Node*>& group) {
 }
 
 int64_t PlanBuilder::hint_bytes(const Value& value) const {
-  int64_t n = static_cast<int64_t>(size_of(value.dtype));
+  auto n = static_cast<int64_t>(std::max<size_t>(1, size_of(value.dtype)));
   for (const ir::Dim& d : *value.shape) {
     const auto v = d.evaluate([](const std::string& s) -> std::optional<int64_t> {
       return s.find("batch") != std::string::npos ? 1 : kHintSymbol;

@@ -12,12 +12,18 @@ namespace decant::runtime {
 /// left operand, picks kernels, and assigns memory.
 class PlanBuilder {
  public:
-  PlanBuilder(Plan& plan, const PlanOptions& options) : plan_(plan), options_(options) {}
+  /// `outer` is the builder of the plan around a body; `captured` are the values that the body takes from
+  /// there.
+  PlanBuilder(Plan& plan, const PlanOptions& options, PlanBuilder* outer = nullptr,
+              std::span<const ir::Value* const> captured = {});
   Status build();
 
  private:
   Status add_inputs();
   Status add_node(const ir::Node& node);
+  Status add_control_flow(const ir::Node& node, std::vector<int> inputs);
+  Result<Plan::Body> build_body(std::shared_ptr<const ir::Graph> graph, Plan::Step& step);
+  void inherit_symbols();
   Status add_group(const std::vector<const ir::Node*>& group);
   void find_groups();
   void find_needed();
@@ -34,9 +40,11 @@ class PlanBuilder {
 
   Plan& plan_;
   PlanOptions options_;
+  PlanBuilder* outer_ = nullptr;
   std::unordered_map<const ir::Value*, int> index_;
-  std::vector<const ir::Value*> source_;                                      ///< by value index
-  std::unordered_set<std::string> bindable_;                                  ///< symbols that inputs give
+  std::vector<const ir::Value*> source_;      ///< by value index
+  std::unordered_set<std::string> bindable_;  ///< symbols that inputs give, here or in an outer plan
+  std::unordered_set<std::string> bound_;     ///< those that inputs of this plan give
   std::unordered_map<const ir::Node*, std::vector<const ir::Node*>> groups_;  ///< by first member
   std::unordered_set<const ir::Node*> grouped_;                               ///< later members
   std::unordered_map<const ir::Node*, const ir::Node*> bias_;  ///< the Add that a product takes over

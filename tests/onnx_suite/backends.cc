@@ -15,18 +15,30 @@ namespace {
 using Values = std::vector<TestValue>;
 using Runner = std::function<Result<Values>(const Values&)>;
 
-Result<std::vector<ir::Tensor>> tensors_of(const Values& values) {
-  std::vector<ir::Tensor> out;
+std::vector<ir::Datum> data_of(const Values& values) {
+  std::vector<ir::Datum> out;
   for (const TestValue& v : values) {
-    if (v.kind != TestValue::Kind::kTensor) return unsupported("sequences and optionals as inputs");
-    out.push_back(v.tensors[0]);
+    if (v.kind == TestValue::Kind::kTensor) {
+      out.emplace_back(v.tensors[0]);
+    } else if (v.kind == TestValue::Kind::kSequence) {
+      out.push_back(ir::Datum::sequence(v.tensors));
+    } else {
+      out.emplace_back();
+    }
   }
   return out;
 }
 
-TestValue value_of(ir::Tensor tensor) {
+TestValue value_of(const ir::Datum& datum) {
   TestValue value;
-  value.tensors.push_back(std::move(tensor));
+  if (datum.is_tensor()) {
+    value.tensors.push_back(datum.tensor());
+  } else if (datum.is_sequence()) {
+    value.kind = TestValue::Kind::kSequence;
+    value.tensors = datum.items();
+  } else {
+    value.kind = TestValue::Kind::kNone;
+  }
   return value;
 }
 
@@ -35,10 +47,9 @@ Result<Runner> prepare_reference(const std::string& path) {
   std::shared_ptr<ir::Graph> graph = std::move(read);
   DECANT_RETURN_IF_ERROR(ir::infer_types(*graph));
   return Runner([graph](const Values& inputs) -> Result<Values> {
-    DECANT_ASSIGN(const auto tensors, tensors_of(inputs));
-    DECANT_ASSIGN(auto results, ir::evaluate_graph(*graph, tensors));
+    DECANT_ASSIGN(const auto results, ir::evaluate_graph_data(*graph, data_of(inputs)));
     Values out;
-    for (ir::Tensor& t : results) out.push_back(value_of(std::move(t)));
+    for (const ir::Datum& d : results) out.push_back(value_of(d));
     return out;
   });
 }
@@ -53,17 +64,11 @@ Result<Runner> prepare_cpu(const std::string& path) {
   DECANT_ASSIGN(auto compiled, runtime::Plan::compile(std::move(graph), engine, options));
   std::shared_ptr<runtime::Plan> plan = std::move(compiled);
   return Runner([plan, output_count](const Values& inputs) -> Result<Values> {
-    DECANT_ASSIGN(const auto tensors, tensors_of(inputs));
-    std::vector<runtime::Arg> args;
-    for (const ir::Tensor& t : tensors) {
-      args.push_back({t.dtype(), const_cast<void*>(t.data()), t.dims().data(), static_cast<int32_t>(t.rank()),
-                      t.elements()});
-    }
-    DECANT_RETURN_IF_ERROR(plan->run(args));
+    DECANT_RETURN_IF_ERROR(plan->run_data(data_of(inputs)));
     Values out;
     for (size_t i = 0; i < output_count; ++i) {
-      const runtime::Arg& o = plan->output(i);
-      out.push_back(value_of(ir::Tensor::view(o.dtype, {o.dims, o.dims + o.rank}, o.data, nullptr)));
+      DECANT_ASSIGN(const ir::Datum output, plan->output_datum(i));
+      out.push_back(value_of(output));
     }
     return out;
   });

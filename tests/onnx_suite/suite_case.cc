@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -74,7 +75,7 @@ Result<TestValue> optional_from(onnx::Bytes bytes, const std::shared_ptr<const M
 Result<TestValue> read_value(const std::string& path, std::string_view kind) {
   DECANT_ASSIGN(const auto file, MappedFile::open(path));
   if (kind == "sequence") return sequence_from(file->bytes(), file);
-  if (kind == "optional") return optional_from(file->bytes(), file);
+  if (kind == "optional" || kind == "optional sequence") return optional_from(file->bytes(), file);
   if (kind != "tensor") return unsupported(fmt::format("values of kind {}", kind));
   DECANT_ASSIGN(ir::Tensor tensor, tensor_from(file->bytes(), file));
   TestValue value;
@@ -103,13 +104,21 @@ std::optional<std::string> difference(const ir::Tensor& actual, const ir::Tensor
   // Half types: at least two units in the last place, which is where the order of roundings shows.
   if (expected.dtype() == DType::kBFloat16) rtol = std::max(rtol, std::ldexp(1.0, -6));
   if (expected.dtype() == DType::kFloat16) rtol = std::max(rtol, std::ldexp(1.0, -9));
-  for (int64_t i = 0; i < expected.elements(); ++i) {
-    if (!is_float(expected.dtype())) {
+  const bool is_complex = expected.dtype() == DType::kComplex64 || expected.dtype() == DType::kComplex128;
+  if (is_complex && std::memcmp(actual.data(), expected.data(), expected.bytes()) != 0)
+    return "has other complex numbers than expected";
+  for (int64_t i = 0; i < expected.elements() && !is_complex; ++i) {
+    if (expected.dtype() == DType::kString) {
+      if (actual.string_at(i) == expected.string_at(i)) continue;
+      return fmt::format("element {} is '{}', expected '{}'", i, actual.string_at(i), expected.string_at(i));
+    }
+    if (!is_float(expected.dtype()) && !is_small_float(expected.dtype())) {
       if (actual.int_at(i) == expected.int_at(i)) continue;
       return fmt::format("element {} is {}, expected {}", i, actual.int_at(i), expected.int_at(i));
     }
     const double a = actual.double_at(i), e = expected.double_at(i);
     if (a == e || (std::isnan(a) && std::isnan(e))) continue;
+    if (!is_float(expected.dtype())) return fmt::format("element {} is {}, expected {}", i, a, e);
     if (std::isfinite(a) && std::isfinite(e) && std::fabs(a - e) <= atol + rtol * std::fabs(e)) continue;
     return fmt::format("element {} is {}, expected {}", i, a, e);
   }

@@ -19,6 +19,7 @@ enum AttributeType : int64_t {
   kFloatsAttribute = 6,
   kIntsAttribute = 7,
   kStringsAttribute = 8,
+  kTypeAttribute = 13,
 };
 
 /// Numbers and strings; tensors and graphs need a builder. Unsupported kinds (sparse, types, lists of graphs

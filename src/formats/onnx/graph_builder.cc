@@ -26,6 +26,14 @@ void trim(std::vector<std::string_view>& names) {
   while (!names.empty() && names.back().empty()) names.pop_back();
 }
 
+std::optional<ir::ValueKind> value_kind(std::string_view name) {
+  for (const ir::ValueKind kind : {ir::ValueKind::kTensor, ir::ValueKind::kSequence, ir::ValueKind::kOptional,
+                                   ir::ValueKind::kOptionalSequence}) {
+    if (to_string(kind) == name) return kind;
+  }
+  return std::nullopt;
+}
+
 bool is_constant_node(const NodeMessage& node) { return node.domain.empty() && node.op == "Constant"; }
 
 }  // namespace
@@ -42,6 +50,13 @@ ir::Value* GraphBuilder::find(const Scope& scope, std::string_view name) {
     if (auto it = s->values.find(name); it != s->values.end()) return it->second;
   }
   return nullptr;
+}
+
+bool GraphBuilder::is_left_out(const Scope& scope, std::string_view name) {
+  for (const Scope* s = &scope; s; s = s->parent) {
+    if (auto it = s->values.find(name); it != s->values.end()) return it->second == nullptr;
+  }
+  return false;
 }
 
 Status GraphBuilder::define(Scope& scope, std::string_view name, ir::Value* value, std::string_view where) {
@@ -149,9 +164,11 @@ Status GraphBuilder::add_inputs(ir::Graph& graph, const GraphMessage& message, S
     if (v.name.empty()) return invalid_model("a graph input without a name");
     if (auto it = scope.values.find(v.name); it != scope.values.end() && it->second->is_constant()) continue;
     const bool untyped = v.kind.empty() && !is_main;
-    if (!untyped && v.kind != "tensor") {
+    const auto kind = value_kind(v.kind);
+    if (!untyped && !kind) {
       if (v.kind.empty()) return invalid_model(where + " has no type");
-      return unsupported(fmt::format("{} is a {}; only tensors are supported", where, v.kind));
+      return unsupported(
+          fmt::format("{} is a {}; tensors, sequences and optionals are supported", where, v.kind));
     }
     const DType dtype = ir::dtype_from_onnx_code(v.elem_type);
     if (!untyped && dtype == DType::kUndefined) {
@@ -173,8 +190,11 @@ Status GraphBuilder::add_inputs(ir::Graph& graph, const GraphMessage& message, S
         if (fixed && *fixed < 0) return invalid_model(where + " has a negative dim");
       }
     }
-    DECANT_RETURN_IF_ERROR(
-        define(scope, v.name, graph.add_input(std::string(v.name), dtype, std::move(shape)), where));
+    // The tensors of a sequence may differ in dims that the file leaves open.
+    if (kind && ir::is_sequence(*kind) && shape && !ir::constant_shape(*shape)) shape.reset();
+    ir::Value* value = graph.add_input(std::string(v.name), dtype, std::move(shape));
+    value->kind = kind.value_or(ir::ValueKind::kTensor);
+    DECANT_RETURN_IF_ERROR(define(scope, v.name, value, where));
   }
   return ok_status();
 }
@@ -244,11 +264,11 @@ Status GraphBuilder::add_nodes(ir::Graph& graph, const std::vector<NodeMessage>&
       ir::Value* value = nullptr;
       if (!inputs[k].empty()) {
         value = find(scope, inputs[k]);
-        if (!value)
+        if (!value && !is_left_out(scope, inputs[k]))
           return invalid_model(
               fmt::format("{}: input '{}' is not defined anywhere", describe(message), inputs[k]));
       }
-      node->set_input(k, value);
+      if (value) node->set_input(k, value);
     }
     DECANT_RETURN_IF_ERROR(set_attributes(*node, message, scope, origin, depth));
   }
@@ -265,20 +285,13 @@ Status GraphBuilder::add_call(ir::Graph& graph, const NodeMessage& call, const F
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     if (call.inputs[i].empty()) continue;
     ir::Value* value = find(scope, call.inputs[i]);
+    if (!value && is_left_out(scope, call.inputs[i])) continue;
     if (!value)
       return invalid_model(fmt::format("{}: input '{}' is not defined anywhere", where, call.inputs[i]));
     DECANT_RETURN_IF_ERROR(define(inner, function.inputs[i], value, where));
   }
-  for (const std::string_view name : function.inputs) {
-    if (find(inner, name)) continue;
-    // Left out by the caller. The body may pass it on only as a left-out input, which names cannot express.
-    for (const NodeMessage& node : function.nodes) {
-      if (std::find(node.inputs.begin(), node.inputs.end(), name) != node.inputs.end()) {
-        return unsupported(
-            fmt::format("{}: left-out function input '{}' is used by the function's body", where, name));
-      }
-    }
-  }
+  // What the caller leaves out is left out wherever the body passes it on.
+  for (const std::string_view name : function.inputs) inner.values.emplace(name, nullptr);
   AttributeMap attributes;
   for (const AttributeMessage& a : function.defaults) attributes[a.name] = &a;
   std::vector<AttributeMessage> resolved;
@@ -336,7 +349,21 @@ Result<ir::ConstantPtr> GraphBuilder::constant_of(const NodeMessage& node, const
     std::copy(a->floats.begin(), a->floats.end(), t.mutable_data_as<float>());
     return ir::Constant::from_tensor(t);
   }
-  if (name == "sparse_value" || name == "value_string" || name == "value_strings") {
+  if ((name == "value_string" && typed(kStringAttribute)) ||
+      (name == "value_strings" && typed(kStringsAttribute))) {
+    const bool one = name == "value_string";
+    std::vector<int64_t> dims;
+    if (!one) dims.push_back(static_cast<int64_t>(a->strings.size()));
+    DECANT_ASSIGN(ir::Tensor t, ir::Tensor::allocate(DType::kString, dims));
+    auto* strings = t.mutable_data_as<std::string>();
+    if (one) {
+      *strings = a->s;
+    } else {
+      std::copy(a->strings.begin(), a->strings.end(), strings);
+    }
+    return ir::Constant::from_tensor(t);
+  }
+  if (name == "sparse_value") {
     return unsupported(fmt::format("attribute '{}' is not supported", name));
   }
   return invalid_model(fmt::format("attribute '{}' is of the wrong type or unknown", name));
@@ -363,6 +390,17 @@ Status GraphBuilder::set_attributes(ir::Node& node, const NodeMessage& message, 
         auto constant = loader_.load(tensor);
         if (!constant.ok()) return std::move(constant).status().with_context(where);
         node.attributes[name] = *std::move(constant);
+        break;
+      }
+      case kTypeAttribute: {
+        DECANT_ASSIGN(const ValueMessage type, parse_type(context_, a->value_type));
+        const auto kind = value_kind(type.kind);
+        const DType dtype = ir::dtype_from_onnx_code(type.elem_type);
+        if (!kind || dtype == DType::kUndefined) {
+          return unsupported(fmt::format("{}: attribute '{}' is a {} of {}", where, name, type.kind,
+                                         element_type_name(type.elem_type)));
+        }
+        node.attributes[name] = ir::TypeAttribute{*kind, dtype};
         break;
       }
       case kGraphAttribute: {

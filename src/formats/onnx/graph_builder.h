@@ -59,7 +59,9 @@ class GraphBuilder {
   Result<std::shared_ptr<ir::Graph>> build_subgraph(Bytes bytes, const Scope& scope, const Origin& origin,
                                                     int depth);
   Status define(Scope& scope, std::string_view name, ir::Value* value, std::string_view where);
+  /// The value of that name; null when it is unknown, or a function input that the call leaves out.
   static ir::Value* find(const Scope& scope, std::string_view name);
+  static bool is_left_out(const Scope& scope, std::string_view name);
   const FunctionMessage* function_of(const NodeMessage& node) const;
 
   ParseContext& context_;

@@ -58,7 +58,7 @@ AttributeMessage attribute_from(ParseContext& context, WireReader& parent, Bytes
         seen = 10;
         break;
       case 14:
-        r.skip();
+        a.value_type = r.bytes();
         seen = 13;
         break;
       case 15:
@@ -168,23 +168,33 @@ void shape_from(ParseContext& context, WireReader& parent, Bytes bytes, ValueMes
   if (!r.status().ok()) parent.fail(r.status().message());
 }
 
-ValueMessage value_from(ParseContext& context, WireReader& parent, Bytes bytes) {
-  ValueMessage v;
-  Bytes type;
+void type_from(ParseContext& context, WireReader& parent, Bytes bytes, ValueMessage& v, int depth);
+
+/// The element type of a sequence or an optional, which becomes part of the kind: "optional sequence".
+void element_from(ParseContext& context, WireReader& parent, Bytes bytes, ValueMessage& v, int depth,
+                  std::string_view kind) {
+  v.kind = kind;
   WireReader r(context, bytes);
   while (r.next()) {
-    switch (r.field()) {
-      case 1:
-        v.name = r.name();
-        break;
-      case 2:
-        type = r.bytes();
-        break;
-      default:
-        r.skip();
+    if (r.field() != 1) {
+      r.skip();
+      continue;
+    }
+    type_from(context, r, r.bytes(), v, depth + 1);
+    if (v.kind == "tensor") {
+      v.kind = kind;
+    } else if (kind == "optional" && v.kind == "sequence") {
+      v.kind = "optional sequence";
+    } else {
+      v.kind = kind == "optional" ? "nested optional" : "nested sequence";
     }
   }
-  WireReader t(context, type);
+  if (!r.status().ok()) parent.fail(r.status().message());
+}
+
+void type_from(ParseContext& context, WireReader& parent, Bytes bytes, ValueMessage& v, int depth) {
+  if (depth > 4) return parent.fail("types nested over 4 deep");
+  WireReader t(context, bytes);
   while (t.next()) {
     switch (t.field()) {
       case 1: {
@@ -207,8 +217,7 @@ ValueMessage value_from(ParseContext& context, WireReader& parent, Bytes bytes) 
         break;
       }
       case 4:
-        v.kind = "sequence";
-        t.skip();
+        element_from(context, t, t.bytes(), v, depth, "sequence");
         break;
       case 5:
         v.kind = "map";
@@ -223,14 +232,32 @@ ValueMessage value_from(ParseContext& context, WireReader& parent, Bytes bytes) 
         t.skip();
         break;
       case 9:
-        v.kind = "optional";
-        t.skip();
+        element_from(context, t, t.bytes(), v, depth, "optional");
         break;
       default:
         t.skip();
     }
   }
-  if (!t.status().ok()) r.fail(t.status().message());
+  if (!t.status().ok()) parent.fail(t.status().message());
+}
+
+ValueMessage value_from(ParseContext& context, WireReader& parent, Bytes bytes) {
+  ValueMessage v;
+  Bytes type;
+  WireReader r(context, bytes);
+  while (r.next()) {
+    switch (r.field()) {
+      case 1:
+        v.name = r.name();
+        break;
+      case 2:
+        type = r.bytes();
+        break;
+      default:
+        r.skip();
+    }
+  }
+  if (!type.empty()) type_from(context, r, type, v, 0);
   if (!r.status().ok()) parent.fail(fmt::format("value '{}': {}", v.name, r.status().message()));
   return v;
 }
@@ -280,6 +307,14 @@ std::pair<std::string_view, std::string_view> entry_from(ParseContext& context, 
 
 }  // namespace
 
+Result<ValueMessage> parse_type(ParseContext& context, Bytes bytes) {
+  ValueMessage v;
+  WireReader r(context, {});
+  type_from(context, r, bytes, v, 0);
+  if (!r.status().ok()) return Status(r.status());
+  return v;
+}
+
 Result<TensorMessage> parse_tensor(ParseContext& context, Bytes bytes) {
   TensorMessage t;
   WireReader r(context, bytes);
@@ -307,8 +342,8 @@ Result<TensorMessage> parse_tensor(ParseContext& context, Bytes bytes) {
         ints(5);
         break;
       case 6:
-        t.has_strings = true;
-        r.skip();
+        r.count_object();
+        t.strings.push_back(r.string());
         break;
       case 7:
         ints(7);

@@ -27,7 +27,8 @@ struct TensorMessage {
   uint32_t ints_field = 0;    ///< which of them (5, 7, 11)
   std::vector<float> floats;
   std::vector<double> doubles;
-  bool has_strings = false, has_segment = false;
+  std::vector<std::string_view> strings;
+  bool has_segment = false;
   int64_t data_location = 0;
   std::vector<std::pair<std::string_view, std::string_view>> external;
 };
@@ -39,7 +40,7 @@ struct AttributeMessage {
   float f = 0;
   int64_t i = 0;
   std::string_view s;
-  Bytes tensor, graph;
+  Bytes tensor, graph, value_type;
   std::vector<float> floats;
   std::vector<int64_t> ints;
   std::vector<std::string_view> strings;
@@ -54,8 +55,9 @@ struct NodeMessage {
 
 struct ValueMessage {
   std::string_view name;
-  std::string_view kind;  ///< "tensor", "sequence", ...; empty when there is no type
-  int64_t elem_type = 0;
+  std::string_view
+      kind;  ///< "tensor", "sequence", "optional", "optional sequence", ...; empty without a type
+  int64_t elem_type = 0;  ///< of the tensors, with `shape`
   bool has_shape = false;
   struct Axis {
     std::optional<int64_t> value;
@@ -88,6 +90,7 @@ struct ModelMessage {
   std::vector<Bytes> functions;
 };
 
+Result<ValueMessage> parse_type(ParseContext& context, Bytes bytes);
 Result<TensorMessage> parse_tensor(ParseContext& context, Bytes bytes);
 Result<GraphMessage> parse_graph(ParseContext& context, Bytes bytes);
 Result<FunctionMessage> parse_function(ParseContext& context, Bytes bytes);

@@ -23,8 +23,10 @@ std::optional<uint64_t> parse_unsigned(std::string_view text) {
 uint32_t typed_field(DType dtype) {
   switch (dtype) {
     case DType::kFloat32:
+    case DType::kComplex64:
       return 4;
     case DType::kFloat64:
+    case DType::kComplex128:
       return 10;
     case DType::kInt64:
       return 7;
@@ -61,8 +63,13 @@ Result<ir::ConstantPtr> TensorLoader::load(const TensorMessage& message) {
         unsupported(fmt::format("elements of {} are not supported", element_type_name(message.data_type))));
   }
   if (message.has_segment) return fail(unsupported("segmented tensors are not supported"));
-  const uint64_t bytes = *elements * size_of(dtype);
-  const bool typed = message.ints_field != 0 || !message.floats.empty() || !message.doubles.empty();
+  if (dtype == DType::kString) {
+    auto strings = load_strings(message, *elements);
+    return strings.ok() ? std::move(strings) : fail(std::move(strings).status());
+  }
+  const uint64_t bytes = bytes_of(dtype, *elements).value_or(UINT64_MAX);
+  const bool typed = message.ints_field != 0 || !message.floats.empty() || !message.doubles.empty() ||
+                     !message.strings.empty();
   if (message.data_location == 1) {
     if (message.raw || typed) return fail(invalid_model("holds data and names external data"));
     auto constant = load_external(message, dtype, bytes);
@@ -114,6 +121,21 @@ Result<ir::ConstantPtr> TensorLoader::load_external(const TensorMessage& message
   return ir::Constant::from_bytes(dtype, message.dims, file_bytes.subspan(offset, bytes), it->second);
 }
 
+Result<ir::ConstantPtr> TensorLoader::load_strings(const TensorMessage& message, uint64_t elements) {
+  if (message.raw || message.data_location != 0 || message.ints_field != 0 || !message.floats.empty() ||
+      !message.doubles.empty()) {
+    return invalid_model("strings must be in string_data");
+  }
+  if (message.strings.size() != elements) {
+    return invalid_model(fmt::format("{} have {} elements, {} are there",
+                                     ir::describe(DType::kString, message.dims), elements,
+                                     message.strings.size()));
+  }
+  DECANT_ASSIGN(ir::Tensor tensor, ir::Tensor::allocate(DType::kString, message.dims));
+  std::copy(message.strings.begin(), message.strings.end(), tensor.mutable_data_as<std::string>());
+  return ir::Constant::from_tensor(tensor);
+}
+
 Result<ir::ConstantPtr> TensorLoader::load_typed(const TensorMessage& message, DType dtype,
                                                  uint64_t elements) {
   const uint32_t field = typed_field(dtype);
@@ -122,13 +144,18 @@ Result<ir::ConstantPtr> TensorLoader::load_typed(const TensorMessage& message, D
                                       : message.ints.size();
   const bool other = (field != 4 && !message.floats.empty()) || (field != 10 && !message.doubles.empty()) ||
                      (message.ints_field != 0 && message.ints_field != field);
-  if (other || message.has_strings) {
+  if (other || !message.strings.empty()) {
     return invalid_model(
         fmt::format("{} with typed data of another type", ir::describe(dtype, message.dims)));
   }
-  if (held != elements) {
-    return invalid_model(
-        fmt::format("{} have {} elements, {} are there", ir::describe(dtype, message.dims), elements, held));
+  // Complex numbers are pairs; elements that share bytes come as those bytes.
+  const bool is_complex = dtype == DType::kComplex64 || dtype == DType::kComplex128;
+  const uint64_t entries = is_complex         ? 2 * elements
+                           : is_packed(dtype) ? bytes_of(dtype, elements).value_or(UINT64_MAX)
+                                              : elements;
+  if (held != entries) {
+    return invalid_model(fmt::format("{} need {} entries of typed data, {} are there",
+                                     ir::describe(dtype, message.dims), entries, held));
   }
   DECANT_ASSIGN(ir::Tensor tensor, ir::Tensor::allocate(dtype, message.dims));
   auto* out = tensor.mutable_data_as<std::byte>();
@@ -140,7 +167,7 @@ Result<ir::ConstantPtr> TensorLoader::load_typed(const TensorMessage& message, D
   } else {
     // Little-endian: the low bytes of each number are the element. float16 and bfloat16 are stored as their
     // bits.
-    const size_t size = size_of(dtype);
+    const size_t size = is_packed(dtype) ? 1 : size_of(dtype);
     for (size_t i = 0; i < message.ints.size(); ++i) {
       const int64_t value = message.ints[i];
       if (size < 4 && (value < -(int64_t{1} << (8 * size - 1)) || value >= int64_t{1} << (8 * size))) {

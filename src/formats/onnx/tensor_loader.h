@@ -25,6 +25,7 @@ class TensorLoader {
 
  private:
   Result<ir::ConstantPtr> load_external(const TensorMessage& message, DType dtype, uint64_t bytes);
+  Result<ir::ConstantPtr> load_strings(const TensorMessage& message, uint64_t elements);
   Result<ir::ConstantPtr> load_typed(const TensorMessage& message, DType dtype, uint64_t elements);
 
   std::shared_ptr<const void> owner_;

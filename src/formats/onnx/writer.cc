@@ -181,11 +181,31 @@ class ModelWriter {
     return it == names_.end() ? kNone : it->second;
   }
 
-  void write_type(pbf_writer& info, const ir::Value& v) const {
-    pbf_writer type(info, 2);
-    pbf_writer tensor(type, 1);
+  void write_type(pbf_writer& info, const ir::Value& v) const { info.add_message(2, type_of(v)); }
+
+  static std::string type_of(const ir::Value& v) {
+    std::string tensor = tensor_type(v), wrapped;
+    uint32_t field = 1;  // tensor_type, sequence_type (4) or optional_type (9) of TypeProto
+    const auto wrap = [&](uint32_t outer) {
+      std::string element;
+      pbf_writer(element).add_message(field, tensor);
+      wrapped.clear();
+      pbf_writer(wrapped).add_message(1, element);
+      tensor = wrapped;
+      field = outer;
+    };
+    if (ir::is_sequence(v.kind)) wrap(4);
+    if (v.kind == ir::ValueKind::kOptional || v.kind == ir::ValueKind::kOptionalSequence) wrap(9);
+    std::string type;
+    pbf_writer(type).add_message(field, tensor);
+    return type;
+  }
+
+  static std::string tensor_type(const ir::Value& v) {
+    std::string out;
+    pbf_writer tensor(out);
     tensor.add_int32(1, static_cast<int32_t>(ir::onnx_code(v.dtype)));
-    if (!v.shape) return;
+    if (!v.shape) return out;
     // Added as finished messages: a nested writer drops empty ones, and an empty shape is a scalar, an empty
     // dim an unknown size.
     std::string shape;
@@ -204,6 +224,7 @@ class ModelWriter {
       pbf_writer(shape).add_message(1, text);
     }
     tensor.add_message(2, shape);
+    return out;
   }
 
   void write_info(pbf_writer& graph, uint32_t tag, const ir::Value& v, const std::string& name) const {
@@ -228,6 +249,11 @@ class ModelWriter {
       entry("offset", std::to_string(offset->second));
       entry("length", std::to_string(constant.bytes()));
       t.add_enum(14, 1);
+      return ok_status();
+    }
+    if (constant.dtype() == DType::kString) {
+      DECANT_ASSIGN(const ir::Tensor strings, constant.materialize());
+      for (int64_t i = 0; i < strings.elements(); ++i) t.add_bytes(6, strings.string_at(i));
       return ok_status();
     }
     if (constant.in_memory()) {
@@ -270,6 +296,12 @@ class ModelWriter {
       pbf_writer t(a, 5);
       DECANT_RETURN_IF_ERROR(write_tensor(t, **constant, "", false));
       type = kTensorAttribute;
+    } else if (const auto* value_type = std::get_if<ir::TypeAttribute>(&attribute)) {
+      ir::Value v;
+      v.kind = value_type->kind;
+      v.dtype = value_type->dtype;
+      a.add_message(14, type_of(v));
+      type = kTypeAttribute;
     } else if (const auto* sub = std::get_if<std::shared_ptr<ir::Graph>>(&attribute)) {
       pbf_writer g(a, 6);
       DECANT_RETURN_IF_ERROR(write_graph(g, **sub, false));

@@ -245,6 +245,25 @@ template <DimFunction kFunction>
 Status infer_compare(InferContext& context) {
   return infer_broadcast(context, DType::kBool, kFunction);
 }
+Status infer_equal(InferContext& context) {
+  DECANT_RETURN_IF_ERROR(require_dtype(
+      context, 0, [](DType t) { return t <= DType::kBool || t == DType::kString; },
+      "numbers, bools or strings"));
+  return infer_broadcast(context, DType::kBool, dim_equal);
+}
+EvalResult eval_equal(const Node& node, EvalInputs inputs) {
+  const Tensor &a = *inputs[0], &b = *inputs[1];
+  if (a.dtype() != DType::kString || b.dtype() != DType::kString)
+    return eval_compare<std::equal_to<>>(node, inputs);
+  const auto dims = broadcast_dims(a.dims(), b.dims());
+  if (!dims) return node_error(node, fmt::format("{} and {} do not broadcast", describe(a), describe(b)));
+  DECANT_ASSIGN(Tensor out, Tensor::allocate(DType::kBool, *dims));
+  for_each_index<2>(*dims, {broadcast_strides(a.dims(), *dims), broadcast_strides(b.dims(), *dims)},
+                    [&](int64_t i, const std::array<int64_t, 2>& at) {
+                      out.mutable_data_as<uint8_t>()[i] = a.string_at(at[0]) == b.string_at(at[1]);
+                    });
+  return single(std::move(out));
+}
 template <DimFunction kFunction>
 Status infer_logic(InferContext& context) {
   DECANT_RETURN_IF_ERROR(require_dtype(context, 0, is_bool, "a bool tensor"));
@@ -298,7 +317,9 @@ DECANT_OP(Div) {
 DECANT_OP(Mod) { return binary_op("Mod", "Remainder; fmod picks the sign of a", infer_mod, eval_mod); }
 DECANT_OP(Pow) { return binary_op("Pow", "a to the b, in a's type", infer_pow, eval_pow); }
 DECANT_OP(Equal) {
-  return binary_op("Equal", "a == b", infer_compare<dim_equal>, eval_compare<std::equal_to<>>);
+  OpDef op = binary_op("Equal", "a == b", infer_equal, eval_equal);
+  op.any_dtype = true;
+  return op;
 }
 DECANT_OP(Less) { return binary_op("Less", "a < b", infer_compare<dim_less>, eval_compare<std::less<>>); }
 DECANT_OP(LessOrEqual) {

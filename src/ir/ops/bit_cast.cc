@@ -12,7 +12,7 @@ Status infer_bit_cast(InferContext& context) {
   const DType to = dtype_from_onnx_code(code);
   if (to == DType::kUndefined)
     return unsupported(fmt::format("{}: type {}", context.node().describe(), code));
-  if (size_of(to) != size_of(context.dtype(0))) {
+  if (bits_of(to) == 0 || bits_of(to) != bits_of(context.dtype(0))) {
     return context.error(fmt::format("{} has another width than the input", to_string(to)));
   }
   context.set_output(0, to, context.shape(0));
@@ -22,7 +22,7 @@ Status infer_bit_cast(InferContext& context) {
 EvalResult eval_bit_cast(const Node& node, EvalInputs inputs) {
   const Tensor& x = *inputs[0];
   const DType to = dtype_from_onnx_code(node.int_attribute("to", 0));
-  if (to == DType::kUndefined || size_of(to) != size_of(x.dtype())) {
+  if (to == DType::kUndefined || bits_of(to) == 0 || bits_of(to) != bits_of(x.dtype())) {
     return node_error(node, "the type to cast to has another width");
   }
   DECANT_ASSIGN(Tensor out, Tensor::allocate(to, x.dims()));
@@ -43,6 +43,7 @@ DECANT_OP(BitCast) {
           .doc = "The same bits as another type of the same width",
           .min_inputs = 1,
           .max_inputs = 1,
+          .any_dtype = true,
           .infer = infer_bit_cast,
           .eval = eval_bit_cast};
 }

@@ -70,6 +70,7 @@ DECANT_OP(CenterCropPad) {
           .doc = "Cut or padded with zeros around the centre to `shape`",
           .min_inputs = 2,
           .max_inputs = 2,
+          .any_dtype = true,
           .infer = infer_center_crop_pad,
           .eval = eval_center_crop_pad};
 }

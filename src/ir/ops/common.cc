@@ -248,7 +248,7 @@ std::optional<int64_t> constant_length(InferContext& context, size_t i) {
 void follow_elements(InferContext& context, std::vector<Dim> elements) {
   const Value* out = context.node().output(0);
   if (elements.size() > kMaxFollowedElements || out == nullptr) return;
-  if (is_float(out->dtype) || !out->shape || out->shape->size() > 1) return;
+  if (!is_countable(out->dtype) || !out->shape || out->shape->size() > 1) return;
   const auto count = out->shape->empty() ? std::optional<int64_t>(1) : (*out->shape)[0].as_constant();
   if (!count || *count != static_cast<int64_t>(elements.size())) return;
   context.set_elements(0, std::move(elements));

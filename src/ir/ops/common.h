@@ -62,6 +62,8 @@ Result<Dim> merge_dims(InferContext& context, const Dim& a, const Dim& b);
 /// Fails unless the predicate holds for the dtype of input i; `what` names the allowed types.
 Status require_dtype(InferContext& context, size_t i, bool (*allowed)(DType), std::string_view what);
 inline bool is_number(DType t) { return is_float(t) || is_integer(t); }
+/// Types whose elements may be followed as dims.
+inline bool is_countable(DType t) { return is_integer(t) || t == DType::kBool; }
 inline bool is_bool(DType t) { return t == DType::kBool; }
 inline bool is_index(DType t) { return t == DType::kInt32 || t == DType::kInt64; }
 /// Fails unless present inputs [first, last) have one dtype.

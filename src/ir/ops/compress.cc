@@ -59,6 +59,7 @@ DECANT_OP(Compress) {
           .doc = "The slices along `axis` (of the flat input without it) whose condition is true",
           .min_inputs = 2,
           .max_inputs = 2,
+          .any_dtype = true,
           .infer = infer_compress,
           .eval = eval_compress};
 }

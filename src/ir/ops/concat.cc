@@ -92,6 +92,7 @@ DECANT_OP(Concat) {
           .doc = "Joins tensors along `axis`",
           .min_inputs = 1,
           .max_inputs = -1,
+          .any_dtype = true,
           .infer = infer_concat,
           .eval = eval_concat};
 }

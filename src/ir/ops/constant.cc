@@ -27,13 +27,14 @@ Status infer_constant(InferContext& context) {
   if (const auto* value = context.node().attribute<ConstantPtr>("value");
       value != nullptr && *value != nullptr) {
     context.set_output(0, (*value)->dtype(), Shape((*value)->dims().begin(), (*value)->dims().end()));
-    if ((*value)->elements() > static_cast<int64_t>(kMaxFollowedElements) || is_float((*value)->dtype())) {
+    if ((*value)->elements() > static_cast<int64_t>(kMaxFollowedElements) ||
+        !is_countable((*value)->dtype())) {
       return ok_status();
     }
   }
   DECANT_ASSIGN(const Tensor tensor, constant_value(context.node()));
   context.set_output(0, tensor.dtype(), Shape(tensor.dims().begin(), tensor.dims().end()));
-  if (is_float(tensor.dtype()) || tensor.rank() > 1) return ok_status();
+  if (!is_countable(tensor.dtype()) || tensor.rank() > 1) return ok_status();
   const std::vector<int64_t> values = tensor.to_ints();
   follow_elements(context, std::vector<Dim>(values.begin(), values.end()));
   return ok_status();
@@ -55,7 +56,7 @@ Status infer_constant_of_shape(InferContext& context) {
       if (d.is_constant() && d.constant() < 0) return context.error("a dim is negative");
     }
     context.set_output(0, value.dtype(), *elements);
-    if (!is_float(value.dtype()) && elements->size() <= 1) {
+    if (is_countable(value.dtype()) && elements->size() <= 1) {
       const auto count = elements->empty() ? std::optional<int64_t>(1) : (*elements)[0].as_constant();
       if (count && *count >= 0 && *count <= static_cast<int64_t>(kMaxFollowedElements)) {
         follow_elements(context, std::vector<Dim>(static_cast<size_t>(*count), Dim(value.int_at(0))));
@@ -74,10 +75,7 @@ EvalResult eval_constant_of_shape(const Node& node, EvalInputs inputs) {
   DECANT_ASSIGN(const Tensor value, fill_value(node));
   DECANT_ASSIGN(auto dims, read_int_list(node, *inputs[0], "the shape"));
   DECANT_ASSIGN(Tensor out, Tensor::allocate(value.dtype(), dims));
-  const size_t size = size_of(value.dtype());
-  auto* bytes = out.mutable_data_as<std::byte>();
-  for (int64_t i = 0; i < out.elements(); ++i)
-    std::memcpy(bytes + static_cast<size_t>(i) * size, value.data(), size);
+  fill_elements(out, 0, &value, out.elements());
   return single(std::move(out));
 }
 

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/half.h"
+#include "base/small_float.h"
 
 namespace decant::ir {
 namespace {
@@ -19,6 +20,18 @@ struct BFloat {
 struct Bool {
   uint8_t byte;
 };
+template <DType kType>
+struct Small {
+  uint8_t bits;
+};
+template <typename T>
+constexpr bool kIsSmall = false;
+template <DType kType>
+constexpr bool kIsSmall<Small<kType>> = true;
+template <DType kType>
+constexpr DType small_type(Small<kType>) {
+  return kType;
+}
 
 /// The float on the odd side of an inexact double, so that a second rounding to a shorter type is correct.
 float round_to_odd(double value) {
@@ -49,9 +62,12 @@ template <typename C, typename T>
 C decode(T stored) {
   if constexpr (std::is_same_v<T, Bool>) {
     return static_cast<C>(stored.byte != 0);
-  } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat> || std::is_floating_point_v<T>) {
+  } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat> || std::is_floating_point_v<T> ||
+                       kIsSmall<T>) {
     double value;
-    if constexpr (std::is_same_v<T, Half>) {
+    if constexpr (kIsSmall<T>) {
+      value = small_to_float(small_type(stored), stored.bits);
+    } else if constexpr (std::is_same_v<T, Half>) {
       value = f16_to_float(stored.bits);
     } else if constexpr (std::is_same_v<T, BFloat>) {
       value = bf16_to_float(stored.bits);
@@ -71,6 +87,8 @@ template <typename T, typename C>
 T encode(C value) {
   if constexpr (std::is_same_v<T, Bool>) {
     return Bool{static_cast<uint8_t>(value != 0)};
+  } else if constexpr (kIsSmall<T>) {
+    return T{float_to_small(small_type(T{}), round_to_odd(static_cast<double>(value)))};
   } else if constexpr (std::is_same_v<T, Half>) {
     return Half{float_to_f16(round_to_odd(static_cast<double>(value)))};
   } else if constexpr (std::is_same_v<T, BFloat>) {
@@ -113,7 +131,17 @@ void with_storage(DType dtype, F&& f) {
       return f(std::type_identity<uint64_t>{});
     case DType::kBool:
       return f(std::type_identity<Bool>{});
-    case DType::kUndefined:
+    case DType::kFloat8E4M3FN:
+      return f(std::type_identity<Small<DType::kFloat8E4M3FN>>{});
+    case DType::kFloat8E4M3FNUZ:
+      return f(std::type_identity<Small<DType::kFloat8E4M3FNUZ>>{});
+    case DType::kFloat8E5M2:
+      return f(std::type_identity<Small<DType::kFloat8E5M2>>{});
+    case DType::kFloat8E5M2FNUZ:
+      return f(std::type_identity<Small<DType::kFloat8E5M2FNUZ>>{});
+    case DType::kFloat8E8M0:
+      return f(std::type_identity<Small<DType::kFloat8E8M0>>{});
+    default:  // packed types are read and written one by one; complex numbers and strings have no number
       return;
   }
 }
@@ -122,6 +150,17 @@ void with_storage(DType dtype, F&& f) {
 
 template <typename C>
 void read_range(const Tensor& tensor, int64_t begin, std::span<C> out) {
+  if (is_packed(tensor.dtype())) {
+    for (size_t i = 0; i < out.size(); ++i) {
+      const int64_t at = begin + static_cast<int64_t>(i);
+      if constexpr (std::is_same_v<C, double>) {
+        out[i] = tensor.double_at(at);
+      } else {
+        out[i] = static_cast<C>(tensor.int_at(at));
+      }
+    }
+    return;
+  }
   with_storage(tensor.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto* bytes =
@@ -136,6 +175,16 @@ void read_range(const Tensor& tensor, int64_t begin, std::span<C> out) {
 
 template <typename C>
 void write_range(Tensor& tensor, int64_t begin, std::span<const C> values) {
+  if (is_packed(tensor.dtype())) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      const uint8_t bits = tensor.dtype() == DType::kFloat4E2M1
+                               ? float_to_small(tensor.dtype(), round_to_odd(static_cast<double>(values[i])))
+                               : encode<uint8_t>(values[i]);
+      packed_set(tensor.mutable_data_as<uint8_t>(), bits_of(tensor.dtype()), begin + static_cast<int64_t>(i),
+                 bits);
+    }
+    return;
+  }
   with_storage(tensor.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     auto* bytes = static_cast<std::byte*>(tensor.mutable_data()) + begin * static_cast<int64_t>(sizeof(T));
@@ -171,6 +220,14 @@ IntegerRange integer_range(DType dtype) {
       return {0, INT64_MAX};
     case DType::kBool:
       return {0, 1};
+    case DType::kInt4:
+      return {-8, 7};
+    case DType::kUInt4:
+      return {0, 15};
+    case DType::kInt2:
+      return {-2, 1};
+    case DType::kUInt2:
+      return {0, 3};
     default:
       return {INT64_MIN, INT64_MAX};
   }
@@ -182,10 +239,19 @@ struct CodeRow {
   int64_t code;
 };
 constexpr CodeRow kCodes[] = {
-    {DType::kFloat32, 1},   {DType::kUInt8, 2},    {DType::kInt8, 3},    {DType::kUInt16, 4},
-    {DType::kInt16, 5},     {DType::kInt32, 6},    {DType::kInt64, 7},   {DType::kBool, 9},
-    {DType::kFloat16, 10},  {DType::kFloat64, 11}, {DType::kUInt32, 12}, {DType::kUInt64, 13},
-    {DType::kBFloat16, 16},
+    {DType::kFloat32, 1},       {DType::kUInt8, 2},
+    {DType::kInt8, 3},          {DType::kUInt16, 4},
+    {DType::kInt16, 5},         {DType::kInt32, 6},
+    {DType::kInt64, 7},         {DType::kBool, 9},
+    {DType::kFloat16, 10},      {DType::kFloat64, 11},
+    {DType::kUInt32, 12},       {DType::kUInt64, 13},
+    {DType::kBFloat16, 16},     {DType::kString, 8},
+    {DType::kComplex64, 14},    {DType::kComplex128, 15},
+    {DType::kFloat8E4M3FN, 17}, {DType::kFloat8E4M3FNUZ, 18},
+    {DType::kFloat8E5M2, 19},   {DType::kFloat8E5M2FNUZ, 20},
+    {DType::kUInt4, 21},        {DType::kInt4, 22},
+    {DType::kFloat4E2M1, 23},   {DType::kFloat8E8M0, 24},
+    {DType::kUInt2, 25},        {DType::kInt2, 26},
 };
 }  // namespace
 

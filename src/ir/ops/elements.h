@@ -48,7 +48,7 @@ IntegerRange integer_range(DType dtype);
 /// Calls `f(std::type_identity<C>{})` with the compute type of the dtype.
 template <typename F>
 auto with_compute_type(DType dtype, F&& f) {
-  if (is_float(dtype)) return f(std::type_identity<double>{});
+  if (is_float(dtype) || is_small_float(dtype)) return f(std::type_identity<double>{});
   if (is_integer(dtype) && !is_signed_integer(dtype)) return f(std::type_identity<uint64_t>{});
   return f(std::type_identity<int64_t>{});
 }

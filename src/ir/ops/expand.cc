@@ -113,6 +113,7 @@ DECANT_OP(Expand) {
           .doc = "Broadcasts x to a shape (both ways)",
           .min_inputs = 2,
           .max_inputs = 2,
+          .any_dtype = true,
           .infer = infer_expand,
           .eval = eval_expand};
 }
@@ -122,6 +123,7 @@ DECANT_OP(Tile) {
           .doc = "Repeats x along each axis",
           .min_inputs = 2,
           .max_inputs = 2,
+          .any_dtype = true,
           .infer = infer_tile,
           .eval = eval_tile};
 }

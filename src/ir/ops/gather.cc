@@ -172,6 +172,7 @@ DECANT_OP(Gather) {
           .doc = "Picks slices along `axis` by index",
           .min_inputs = 2,
           .max_inputs = 2,
+          .any_dtype = true,
           .infer = infer_gather,
           .eval = eval_gather};
 }
@@ -181,6 +182,7 @@ DECANT_OP(GatherElements) {
           .doc = "Picks one element for each index along `axis`",
           .min_inputs = 2,
           .max_inputs = 2,
+          .any_dtype = true,
           .infer = infer_gather_elements,
           .eval = eval_gather_elements};
 }
@@ -190,6 +192,7 @@ DECANT_OP(GatherND) {
           .doc = "Picks slices by index tuples",
           .min_inputs = 2,
           .max_inputs = 2,
+          .any_dtype = true,
           .infer = infer_gather_nd,
           .eval = eval_gather_nd};
 }

@@ -57,6 +57,8 @@ Result<Tensor> strided_copy(const Tensor& source, const Dims& dims, const Dims& 
 void strided_write(Tensor& target, const Dims& strides, int64_t base, const Tensor& source);
 /// Copies `count` elements between tensors of one dtype. Precondition: both ranges are inside.
 void copy_elements(Tensor& target, int64_t to, const Tensor& source, int64_t from, int64_t count);
+/// Sets `count` elements to the first of `value` (same dtype), or to zero (an empty string) when it is null.
+void fill_elements(Tensor& target, int64_t to, const Tensor* value, int64_t count);
 /// A copy with its own memory.
 Result<Tensor> clone(const Tensor& source);
 

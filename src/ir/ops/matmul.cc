@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -8,9 +9,9 @@ namespace decant::ir {
 namespace {
 
 /// Shape of a NumPy matmul: vectors get a dim of 1 that is dropped again, leading dims broadcast.
-Result<std::optional<Shape>> matmul_shape(InferContext& context) {
-  if (!context.shape(0) || !context.shape(1)) return std::optional<Shape>();
-  Shape a = *context.shape(0), b = *context.shape(1);
+Result<std::optional<Shape>> matmul_shape(InferContext& context, size_t first = 0, size_t second = 1) {
+  if (!context.shape(first) || !context.shape(second)) return std::optional<Shape>();
+  Shape a = *context.shape(first), b = *context.shape(second);
   if (a.empty() || b.empty()) return context.error("scalars cannot be multiplied as matrices");
   const bool row = a.size() == 1, column = b.size() == 1;
   if (row) a.insert(a.begin(), Dim(1));
@@ -117,6 +118,54 @@ EvalResult eval_matmul_integer(const Node& node, EvalInputs inputs) {
   return single(std::move(out));
 }
 
+/// Scales of one operand, as many as zero points may be.
+Result<std::vector<double>> scales_of(const Node& node, const Tensor& t, int64_t count) {
+  if (!is_float(t.dtype()) || (t.elements() != 1 && t.elements() != count)) {
+    return node_error(node, fmt::format("the scale {} does not fit {} rows or columns", describe(t), count));
+  }
+  return read<double>(t);
+}
+
+/// saturate(round((a - a_zero) x (b - b_zero) * (a_scale * b_scale / y_scale)) + y_zero), the factor in
+/// float32.
+EvalResult eval_qlinear_matmul(const Node& node, EvalInputs inputs) {
+  const Tensor &x = *inputs[0], &y = *inputs[3], &zero = *inputs[7];
+  if (!is_byte(x.dtype()) || !is_byte(y.dtype()) || !is_byte(zero.dtype()))
+    return node_error(node, "needs int8 or uint8 tensors");
+  DECANT_ASSIGN(const Problem p, plan(node, x, y));
+  DECANT_ASSIGN(const auto a_zero, zero_points(node, inputs[2], x, p.m));
+  DECANT_ASSIGN(const auto b_zero, zero_points(node, inputs[5], y, p.n));
+  DECANT_ASSIGN(const auto a_scale, scales_of(node, *inputs[1], p.m));
+  DECANT_ASSIGN(const auto b_scale, scales_of(node, *inputs[4], p.n));
+  DECANT_ASSIGN(const auto y_scale, scales_of(node, *inputs[6], p.m));
+  if (zero.elements() != 1 && zero.elements() != p.m) return node_error(node, "the zero points do not fit");
+  DECANT_ASSIGN(Tensor sums, Tensor::allocate(DType::kInt64, p.dims));
+  DECANT_RETURN_IF_ERROR(multiply<int64_t>(p, x, y, a_zero, b_zero, sums));
+  const auto pick = [](const auto& list, int64_t i) {
+    return list[list.size() == 1 ? 0 : static_cast<size_t>(i)];
+  };
+  const std::vector<double> offsets = read<double>(zero);
+  const IntegerRange range = integer_range(zero.dtype());
+  std::vector<int64_t> values(static_cast<size_t>(sums.elements()));
+  for (int64_t i = 0; i < sums.elements(); ++i) {
+    const int64_t row = i / p.n % p.m, column = i % p.n;
+    const float factor = static_cast<float>(pick(a_scale, row)) * static_cast<float>(pick(b_scale, column)) /
+                         static_cast<float>(pick(y_scale, row));
+    const double scaled = std::nearbyint(static_cast<double>(sums.int_at(i)) * static_cast<double>(factor));
+    values[static_cast<size_t>(i)] = static_cast<int64_t>(std::clamp(
+        scaled + pick(offsets, row), static_cast<double>(range.min), static_cast<double>(range.max)));
+  }
+  return single(make_tensor<int64_t>(zero.dtype(), p.dims, values));
+}
+
+Status infer_qlinear_matmul(InferContext& context) {
+  for (const size_t i : {size_t{0}, size_t{3}, size_t{7}})
+    DECANT_RETURN_IF_ERROR(require_dtype(context, i, is_byte, "an int8 or uint8 tensor"));
+  DECANT_ASSIGN(auto shape, matmul_shape(context, 0, 3));
+  context.set_output(0, context.dtype(7), std::move(shape));
+  return ok_status();
+}
+
 Status infer_matmul(InferContext& context) {
   DECANT_RETURN_IF_ERROR(require_dtype(context, 0, is_number, "a number tensor"));
   DECANT_RETURN_IF_ERROR(require_same_dtype(context, 0, 2));
@@ -204,6 +253,15 @@ DECANT_OP(MatMul) {
           .max_inputs = 2,
           .infer = infer_matmul,
           .eval = eval_matmul};
+}
+
+DECANT_OP(QLinearMatMul) {
+  return {.name = "QLinearMatMul",
+          .doc = "Product of quantized matrices, quantized again",
+          .min_inputs = 8,
+          .max_inputs = 8,
+          .infer = infer_qlinear_matmul,
+          .eval = eval_qlinear_matmul};
 }
 
 DECANT_OP(MatMulInteger) {

@@ -112,14 +112,7 @@ EvalResult eval_pad(const Node& node, EvalInputs inputs) {
     return node_error(node, "the fill value must be a scalar of the input's type");
   }
   DECANT_ASSIGN(Tensor out, Tensor::allocate(x.dtype(), dims));
-  const size_t size = size_of(x.dtype());
-  auto* bytes = out.mutable_data_as<std::byte>();
-  for (int64_t i = 0; i < out.elements(); ++i) {
-    if (value == nullptr)
-      std::memset(bytes + static_cast<size_t>(i) * size, 0, size);
-    else
-      std::memcpy(bytes + static_cast<size_t>(i) * size, value->data(), size);
-  }
+  fill_elements(out, 0, value, out.elements());
   if (out.elements() == 0 || x.elements() == 0) return single(std::move(out));
   // The part of the source that remains, and where it goes.
   Dims kept = x.dims();
@@ -145,6 +138,7 @@ DECANT_OP(Pad) {
           .doc = "Adds a border; mode = constant | edge | reflect | wrap; negative pads cut",
           .min_inputs = 2,
           .max_inputs = 4,
+          .any_dtype = true,
           .infer = infer_pad,
           .eval = eval_pad};
 }

@@ -3,15 +3,25 @@
 
 #include <fmt/format.h>
 
+#include "base/small_float.h"
 #include "ir/ops/common.h"
 
 namespace decant::ir {
 namespace {
 
-bool is_quantized(DType t) {
-  return t == DType::kInt8 || t == DType::kUInt8 || t == DType::kInt16 || t == DType::kUInt16 ||
-         t == DType::kInt32;
+bool is_small_quantized(DType t) {
+  return is_small_integer(t) || (is_small_float(t) && t != DType::kFloat8E8M0);
 }
+
+/// What QuantizeLinear makes; DequantizeLinear also reads int32.
+bool is_target(DType t) {
+  return t == DType::kInt8 || t == DType::kUInt8 || t == DType::kInt16 || t == DType::kUInt16 ||
+         is_small_quantized(t);
+}
+
+bool is_quantized(DType t) { return is_target(t) || t == DType::kInt32; }
+
+bool is_scale(DType t) { return is_float(t) || t == DType::kFloat8E8M0; }
 
 /// For every element of x, the index of its scale: one for all, one per index of `axis`, or one per block of
 /// block_size along `axis`.
@@ -58,9 +68,9 @@ Status require_zero_point(const Node& node, const Tensor* zero, const Tensor& sc
 }
 
 Status infer_dequantize(InferContext& context) {
-  DECANT_RETURN_IF_ERROR(require_dtype(context, 0, is_quantized, "an integer tensor"));
-  DECANT_RETURN_IF_ERROR(require_dtype(context, 1, is_float, "a float tensor"));
-  DType dtype = context.dtype(1);
+  DECANT_RETURN_IF_ERROR(require_dtype(context, 0, is_quantized, "a tensor of a quantized type"));
+  DECANT_RETURN_IF_ERROR(require_dtype(context, 1, is_scale, "a float tensor"));
+  DType dtype = is_float(context.dtype(1)) ? context.dtype(1) : DType::kFloat32;
   if (const int64_t code = context.node().int_attribute("output_dtype", 0); code != 0) {
     dtype = dtype_from_onnx_code(code);
     if (!is_float(dtype)) return context.error("output_dtype is no float type");
@@ -73,7 +83,7 @@ Status infer_dequantize(InferContext& context) {
 EvalResult eval_dequantize(const Node& node, EvalInputs inputs) {
   const Tensor &x = *inputs[0], &scale = *inputs[1];
   const Tensor* zero = optional_input(inputs, 2);
-  if (!is_quantized(x.dtype()) || !is_float(scale.dtype()))
+  if (!is_quantized(x.dtype()) || !is_scale(scale.dtype()))
     return node_error(node, "needs integers and float scales");
   DECANT_RETURN_IF_ERROR(require_zero_point(node, zero, scale, x.dtype()));
   DECANT_ASSIGN(const auto at, scale_indices(node, x, scale));
@@ -83,9 +93,23 @@ EvalResult eval_dequantize(const Node& node, EvalInputs inputs) {
   std::vector<double> values = read<double>(x);
   for (size_t i = 0; i < values.size(); ++i) values[i] = (values[i] - zeros[at[i]]) * scales[at[i]];
   const int64_t code = node.int_attribute("output_dtype", 0);
-  const DType dtype = code != 0 ? dtype_from_onnx_code(code) : scale.dtype();
+  const DType fallback = is_float(scale.dtype()) ? scale.dtype() : DType::kFloat32;
+  const DType dtype = code != 0 ? dtype_from_onnx_code(code) : fallback;
   if (!is_float(dtype)) return node_error(node, "output_dtype is no float type");
   return single(make_tensor<double>(dtype, x.dims(), values));
+}
+
+Result<Tensor> small_floats(DType dtype, Dims dims, const std::vector<double>& values, bool saturate) {
+  DECANT_ASSIGN(Tensor out, Tensor::allocate(dtype, std::move(dims)));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const uint8_t bits = float_to_small(dtype, static_cast<float>(values[i]), saturate);
+    if (is_packed(dtype)) {
+      packed_set(out.mutable_data_as<uint8_t>(), bits_of(dtype), static_cast<int64_t>(i), bits);
+    } else {
+      out.mutable_data_as<uint8_t>()[i] = bits;
+    }
+  }
+  return out;
 }
 
 /// Result type: the zero point's, else output_dtype, else uint8.
@@ -98,35 +122,39 @@ DType quantized_dtype(const Node& node, std::optional<DType> zero) {
 Status infer_quantize(InferContext& context) {
   const DType dtype =
       quantized_dtype(context.node(), context.has_input(2) ? std::optional(context.dtype(2)) : std::nullopt);
-  if (!is_quantized(dtype) || dtype == DType::kInt32)
-    return context.error("the result type is not implemented");
-  DECANT_RETURN_IF_ERROR(require_dtype(context, 1, is_number, "a number tensor"));
+  if (!is_target(dtype)) return context.error("the result type is no quantized type");
+  DECANT_RETURN_IF_ERROR(require_dtype(context, 0, is_number, "a number tensor"));
+  DECANT_RETURN_IF_ERROR(require_dtype(
+      context, 1, [](DType t) { return is_number(t) || is_scale(t); }, "a number tensor"));
   context.set_output(0, dtype, context.shape(0));
   return ok_status();
 }
 
-/// saturate(round_half_even(x / scale) + zero_point); the quotient is made in x's precision or in
-/// `precision`.
+/// saturate(round_half_even(x / scale) + zero_point); the quotient is made in the scale's precision or in
+/// `precision`. Float types round when they are stored.
 EvalResult eval_quantize(const Node& node, EvalInputs inputs) {
   const Tensor &x = *inputs[0], &scale = *inputs[1];
   const Tensor* zero = optional_input(inputs, 2);
   const DType dtype = quantized_dtype(node, zero != nullptr ? std::optional(zero->dtype()) : std::nullopt);
-  if (!is_quantized(dtype) || dtype == DType::kInt32)
-    return node_error(node, "the result type is not implemented");
+  if (!is_target(dtype)) return node_error(node, "the result type is no quantized type");
   DECANT_RETURN_IF_ERROR(require_zero_point(node, zero, scale, dtype));
   DECANT_ASSIGN(const auto at, scale_indices(node, x, scale));
   const std::vector<double> scales = read<double>(scale);
   const std::vector<double> zeros =
       zero != nullptr ? read<double>(*zero) : std::vector<double>(scales.size(), 0.0);
   const int64_t code = node.int_attribute("precision", 0);
-  const DType precision = code != 0             ? dtype_from_onnx_code(code)
-                          : is_float(x.dtype()) ? x.dtype()
-                                                : DType::kFloat32;
+  const DType precision = code != 0                 ? dtype_from_onnx_code(code)
+                          : is_float(scale.dtype()) ? scale.dtype()
+                                                    : DType::kFloat32;
   if (!is_float(precision)) return node_error(node, "precision is no float type");
   std::vector<double> values = read<double>(x);
   for (size_t i = 0; i < values.size(); ++i) values[i] /= scales[at[i]];
   DECANT_ASSIGN(const Tensor quotients, make_tensor<double>(precision, x.dims(), values));
   values = read<double>(quotients);
+  if (is_small_float(dtype)) {
+    for (size_t i = 0; i < values.size(); ++i) values[i] += zeros[at[i]];
+    return single(small_floats(dtype, x.dims(), values, node.int_attribute("saturate", 1) != 0));
+  }
   const IntegerRange range = integer_range(dtype);
   for (size_t i = 0; i < values.size(); ++i) {
     const double rounded = std::nearbyint(values[i]) + zeros[at[i]];
@@ -175,6 +203,7 @@ DECANT_OP(DequantizeLinear) {
           .doc = "(x - zero_point) * scale; per tensor, axis or block",
           .min_inputs = 2,
           .max_inputs = 3,
+          .any_dtype = true,
           .infer = infer_dequantize,
           .eval = eval_dequantize};
 }
@@ -184,6 +213,7 @@ DECANT_OP(QuantizeLinear) {
           .doc = "x / scale + zero_point, rounded and saturated",
           .min_inputs = 2,
           .max_inputs = 3,
+          .any_dtype = true,
           .infer = infer_quantize,
           .eval = eval_quantize};
 }

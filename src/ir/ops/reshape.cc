@@ -236,6 +236,7 @@ DECANT_OP(Reshape) {
           .doc = "Other dims, same elements; 0 copies a dim, -1 is what remains",
           .min_inputs = 2,
           .max_inputs = 2,
+          .any_dtype = true,
           .infer = infer_reshape,
           .eval = eval_reshape};
 }
@@ -245,6 +246,7 @@ DECANT_OP(Flatten) {
           .doc = "Joins the dims before and after `axis`",
           .min_inputs = 1,
           .max_inputs = 1,
+          .any_dtype = true,
           .infer = infer_flatten,
           .eval = [](const Node& node, EvalInputs inputs) -> EvalResult {
             const Tensor& x = *inputs[0];
@@ -258,6 +260,7 @@ DECANT_OP(Unsqueeze) {
           .doc = "Adds dims of 1 at the given axes",
           .min_inputs = 2,
           .max_inputs = 2,
+          .any_dtype = true,
           .infer = infer_unsqueeze,
           .eval = eval_unsqueeze};
 }
@@ -267,6 +270,7 @@ DECANT_OP(Squeeze) {
           .doc = "Drops dims of 1",
           .min_inputs = 1,
           .max_inputs = 2,
+          .any_dtype = true,
           .infer = infer_squeeze,
           .eval = eval_squeeze};
 }

@@ -44,6 +44,7 @@ DECANT_OP(ReverseSequence) {
           .doc = "The first sequence_lens[b] steps of each row of the batch in reverse order",
           .min_inputs = 2,
           .max_inputs = 2,
+          .any_dtype = true,
           .infer = infer_reverse_sequence,
           .eval = eval_reverse_sequence};
 }

@@ -70,7 +70,10 @@ Result<int64_t> resolve_index(const Node& node, int64_t index, int64_t length) {
 Status infer_scatter(InferContext& context) {
   DECANT_RETURN_IF_ERROR(require_dtype(context, 1, is_index, "an int32 or int64 tensor"));
   if (context.dtype(0) != context.dtype(2)) return context.error("data and updates must have one type");
-  DECANT_ASSIGN([[maybe_unused]] const Reduction reduction, reduction_of(context.node()));
+  DECANT_ASSIGN(const Reduction reduction, reduction_of(context.node()));
+  if (reduction != Reduction::kNone && context.dtype(0) > DType::kBool) {
+    return context.error(fmt::format("no reduction of {}", to_string(context.dtype(0))));
+  }
   return infer_same(context);
 }
 
@@ -199,6 +202,7 @@ DECANT_OP(ScatterElements) {
           .doc = "Writes one element for each index along `axis`; reduction",
           .min_inputs = 3,
           .max_inputs = 3,
+          .any_dtype = true,
           .infer = infer_scatter,
           .eval = eval_scatter_elements};
 }
@@ -208,6 +212,7 @@ DECANT_OP(ScatterND) {
           .doc = "Writes slices at index tuples; reduction",
           .min_inputs = 3,
           .max_inputs = 3,
+          .any_dtype = true,
           .infer = infer_scatter,
           .eval = eval_scatter_nd};
 }
@@ -217,6 +222,7 @@ DECANT_OP(TensorScatter) {
           .doc = "Writes new cache entries at a position of each batch row",
           .min_inputs = 2,
           .max_inputs = 3,
+          .any_dtype = true,
           .infer = infer_tensor_scatter,
           .eval = eval_tensor_scatter};
 }

@@ -40,6 +40,7 @@ DECANT_OP(Shape) {
           .doc = "The dims [start, end) of x",
           .min_inputs = 1,
           .max_inputs = 1,
+          .any_dtype = true,
           .infer = infer_shape,
           .eval = eval_shape};
 }
@@ -49,6 +50,7 @@ DECANT_OP(Size) {
           .doc = "The number of elements of x",
           .min_inputs = 1,
           .max_inputs = 1,
+          .any_dtype = true,
           .infer = [](InferContext& context) -> Status {
             const auto shape = context.shape(0);
             context.set_output(0, DType::kInt64, Shape{});
@@ -65,12 +67,16 @@ DECANT_OP(Identity) {
           .doc = "x",
           .min_inputs = 1,
           .max_inputs = 1,
+          .any_dtype = true,
           .infer = [](InferContext& context) -> Status {
-            DECANT_RETURN_IF_ERROR(infer_same(context));
+            context.set_output(0, context.dtype(0), context.shape(0), context.kind(0));
             if (auto elements = context.elements(0)) follow_elements(context, *std::move(elements));
             return ok_status();
           },
-          .eval = [](const Node&, EvalInputs inputs) -> EvalResult { return single(*inputs[0]); }};
+          .eval = [](const Node&, EvalInputs inputs) -> EvalResult { return single(*inputs[0]); },
+          .eval_data = [](const Node&, std::span<const Datum* const> inputs) -> Result<std::vector<Datum>> {
+            return std::vector<Datum>{*inputs[0]};
+          }};
 }
 
 }  // namespace decant::ir

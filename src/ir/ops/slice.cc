@@ -156,6 +156,7 @@ DECANT_OP(Slice) {
           .doc = "Every step-th element from start to end, by axis",
           .min_inputs = 3,
           .max_inputs = 5,
+          .any_dtype = true,
           .infer = infer_slice,
           .eval = eval_slice};
 }

@@ -109,6 +109,7 @@ DECANT_OP(Split) {
           .min_inputs = 1,
           .max_inputs = 2,
           .max_outputs = -1,
+          .any_dtype = true,
           .infer = infer_split,
           .eval = eval_split};
 }

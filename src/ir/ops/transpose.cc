@@ -50,6 +50,7 @@ DECANT_OP(Transpose) {
           .doc = "Permutes the axes by `perm`",
           .min_inputs = 1,
           .max_inputs = 1,
+          .any_dtype = true,
           .infer = infer_transpose,
           .eval = eval_transpose};
 }

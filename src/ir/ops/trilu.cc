@@ -20,13 +20,11 @@ EvalResult eval_trilu(const Node& node, EvalInputs inputs) {
   const int64_t k = diagonal != nullptr ? diagonal->int_at(0) : 0;
   const bool upper = node.int_attribute("upper", 1) != 0;
   DECANT_ASSIGN(Tensor out, clone(x));
-  const size_t size = size_of(x.dtype());
-  auto* bytes = out.mutable_data_as<std::byte>();
   const int64_t rows = x.dims()[x.rank() - 2], columns = x.dims()[x.rank() - 1];
   for (int64_t i = 0; i < out.elements(); ++i) {
     const int64_t column = i % columns, row = i / columns % rows;
     const bool keep = upper ? column - row >= k : column - row <= k;
-    if (!keep) std::memset(bytes + static_cast<size_t>(i) * size, 0, size);
+    if (!keep) fill_elements(out, i, nullptr, 1);
   }
   return single(std::move(out));
 }
@@ -38,6 +36,7 @@ DECANT_OP(Trilu) {
           .doc = "Upper or lower triangle from diagonal k, the rest 0",
           .min_inputs = 1,
           .max_inputs = 2,
+          .any_dtype = true,
           .infer = infer_trilu,
           .eval = eval_trilu};
 }

@@ -54,17 +54,13 @@ EvalResult eval_where(const Node& node, EvalInputs inputs) {
         node, fmt::format("{}, {} and {} do not broadcast", describe(condition), describe(x), describe(y)));
   }
   DECANT_ASSIGN(Tensor out, Tensor::allocate(x.dtype(), *dims));
-  const size_t size = size_of(x.dtype());
   const auto* truth = condition.data_as<uint8_t>();
-  const auto *from_x = x.data_as<std::byte>(), *from_y = y.data_as<std::byte>();
-  auto* to = out.mutable_data_as<std::byte>();
   for_each_index<3>(*dims,
                     {broadcast_strides(condition.dims(), *dims), broadcast_strides(x.dims(), *dims),
                      broadcast_strides(y.dims(), *dims)},
                     [&](int64_t i, const std::array<int64_t, 3>& o) {
-                      const std::byte* from = truth[o[0]] != 0 ? from_x + static_cast<size_t>(o[1]) * size
-                                                               : from_y + static_cast<size_t>(o[2]) * size;
-                      std::memcpy(to + static_cast<size_t>(i) * size, from, size);
+                      const bool first = truth[o[0]] != 0;
+                      copy_elements(out, i, first ? x : y, first ? o[1] : o[2], 1);
                     });
   return single(std::move(out));
 }
@@ -76,6 +72,7 @@ DECANT_OP(Where) {
           .doc = "x where the condition holds, else y, broadcast",
           .min_inputs = 3,
           .max_inputs = 3,
+          .any_dtype = true,
           .infer = infer_where,
           .eval = eval_where};
 }

@@ -66,6 +66,7 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"", "RoiAlign", adapt_roi_align},
     {"", "BatchNormalization", adapt_batch_normalization},
     {"", "DFT", adapt_dft},
+    {"", "Scan", adapt_scan},
     {"", "SimplifiedLayerNormalization", adapt_simplified_layer_norm},
     {"com.microsoft", "SimplifiedLayerNormalization", adapt_simplified_layer_norm},
     {"com.microsoft", "SkipSimplifiedLayerNormalization", adapt_skip_simplified_layer_norm},

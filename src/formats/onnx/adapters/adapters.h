@@ -74,6 +74,7 @@ Status adapt_grid_sample(Adaptation& a);
 Status adapt_roi_align(Adaptation& a);
 Status adapt_batch_normalization(Adaptation& a);
 Status adapt_dft(Adaptation& a);
+Status adapt_scan(Adaptation& a);
 Status adapt_simplified_layer_norm(Adaptation& a);       ///< SimplifiedLayerNormalization
 Status adapt_skip_simplified_layer_norm(Adaptation& a);  ///< com.microsoft SkipSimplifiedLayerNormalization
 
