@@ -61,6 +61,7 @@ Result<ComponentInfo> inspect_component(const Layout& layout, const Component& c
   ComponentInfo info;
   info.name = component.name;
   info.file = component.path;
+  info.role = to_string(component.role);
   info.bytes_on_disk = bytes_on_disk(component.path);
   DECANT_ASSIGN(auto graph, load_graph(layout, component));
   info.ops = count_ops(*graph);
@@ -86,10 +87,13 @@ Result<ComponentInfo> inspect_component(const Layout& layout, const Component& c
 
 }  // namespace
 
-Result<Inspection> inspect(const std::string& path) {
-  DECANT_ASSIGN(const Layout layout, find_layout(path));
+Result<Inspection> inspect(const std::string& path, const std::string& dtype) {
+  DECANT_ASSIGN(const Layout layout, find_layout(path, dtype));
   Inspection result;
   result.layout = layout.description;
+  result.dtype = layout.dtype;
+  result.dtypes = layout.dtypes;
+  result.missing = layout.missing;
   for (const Component& c : layout.components) {
     DECANT_ASSIGN(ComponentInfo info, inspect_component(layout, c));
     result.components.push_back(std::move(info));

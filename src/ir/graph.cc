@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 namespace decant::ir {
 
@@ -112,6 +113,21 @@ void Graph::remove_node(Node* node) {
       return;
     }
   }
+}
+
+std::vector<Value*> Graph::absorb(Graph& sub) {
+  for (std::unique_ptr<Value>& v : sub.values_) {
+    v->name = unique_name(v->name);
+    taken_.emplace(v->name, 0);
+    values_.push_back(std::move(v));
+  }
+  for (std::unique_ptr<Node>& node : sub.nodes_) {
+    if (node) nodes_.push_back(std::move(node));
+  }
+  sub.values_.clear();
+  sub.nodes_.clear();
+  sub.inputs_.clear();
+  return std::exchange(sub.outputs_, {});
 }
 
 namespace {

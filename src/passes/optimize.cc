@@ -8,12 +8,13 @@ namespace {
 
 Status clean(ir::Graph& graph) {
   for (int round = 0; round < 4; ++round) {
+    DECANT_ASSIGN(const bool chosen, inline_branches(graph));
     DECANT_ASSIGN(const bool folded, fold_constants(graph));
     DECANT_ASSIGN(const bool simpler, simplify(graph));
     graph.remove_dead();
     DECANT_RETURN_IF_ERROR(graph.sort());
     DECANT_RETURN_IF_ERROR(ir::infer_types(graph));
-    if (!folded && !simpler) break;
+    if (!chosen && !folded && !simpler) break;
   }
   return ok_status();
 }
