@@ -84,7 +84,8 @@ Status Encoder::run(std::span<const int32_t> ids, const NamedTensors& inputs, ru
     if (!own.ok()) return std::move(own).status().with_context("the encoder's input '" + v->name + "'");
     held.push_back(*std::move(own));
   }
-  if (!missing.empty()) return invalid_argument("the encoder's inputs " + missing + " are missing (--inputs gives them)");
+  if (!missing.empty())
+    return invalid_argument("the encoder's inputs " + missing + " are missing (--inputs gives them)");
   std::vector<runtime::Arg> args;
   for (const ir::Tensor& t : held) {
     args.push_back({t.dtype(), const_cast<void*>(t.data()), t.dims().data(), static_cast<int32_t>(t.rank()),
@@ -98,8 +99,8 @@ Status Encoder::run(std::span<const int32_t> ids, const NamedTensors& inputs, ru
     const std::string name = constant_name(outputs[i]->name);
     if (name == "encoder_hidden_states" && length < 0 && out.rank == 3) length = out.dims[1];
     if (!session.has_constant(name)) continue;
-    DECANT_RETURN_IF_ERROR(session.bind(
-        name, ir::Tensor::view(out.dtype, {out.dims, out.dims + out.rank}, out.data, nullptr)));
+    DECANT_RETURN_IF_ERROR(
+        session.bind(name, ir::Tensor::view(out.dtype, {out.dims, out.dims + out.rank}, out.data, nullptr)));
   }
   if (session.has_constant("encoder_attention_mask") && !find(given, "encoder_attention_mask")) {
     if (const ir::Tensor* mask = find(given, "attention_mask")) {

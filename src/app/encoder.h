@@ -25,9 +25,10 @@ class Encoder {
   /// Whether the graph reads `name` (under its usual name).
   bool takes(std::string_view name) const;
 
-  /// Runs on token ids (with a mask of ones) or on the tensors given, and binds what comes out to the session's
-  /// constants of that name: the hidden states, the key-values of cross-attention, the encoder's attention mask.
-  /// Tensors that the encoder does not take go to the session. Fails, naming them, when inputs are missing.
+  /// Runs on token ids (with a mask of ones) or on the tensors given, and binds what comes out to the
+  /// session's constants of that name: the hidden states, the key-values of cross-attention, the encoder's
+  /// attention mask. Tensors that the encoder does not take go to the session. Fails, naming them, when
+  /// inputs are missing.
   Status run(std::span<const int32_t> ids, const NamedTensors& inputs, runtime::Session& session);
 
  private:

@@ -19,7 +19,8 @@ ir::Tensor tensor_of(const safetensors::Tensor& t) {
 }
 
 /// Inputs by position. A growing cache that was not given is empty; batch and other dims are one.
-Result<std::vector<ir::Tensor>> gather_inputs(const ir::Graph& graph, const safetensors::SafetensorsFile& file,
+Result<std::vector<ir::Tensor>> gather_inputs(const ir::Graph& graph,
+                                              const safetensors::SafetensorsFile& file,
                                               const std::set<std::string>& bound = {}) {
   std::vector<ir::Tensor> inputs;
   std::string missing, unknown;

@@ -26,8 +26,9 @@ struct NamedOutput {
 
 /// Runs one graph once (`repeat` times for timing) on tensors from a safetensors file and writes all its
 /// outputs, under their own names, to another. Inputs of zero elements for growing caches may be left out.
-/// Fails, with all names, when inputs are missing or unknown. A flag that chooses a branch of the graph (a merged
-/// decoder's use_cache_branch) is fixed before compiling, so that the branch taken is all there is. `seconds` gets one entry for each run.
+/// Fails, with all names, when inputs are missing or unknown. A flag that chooses a branch of the graph (a
+/// merged decoder's use_cache_branch) is fixed before compiling, so that the branch taken is all there is.
+/// `seconds` gets one entry for each run.
 Status forward(const std::string& model, const std::string& inputs_path, const std::string& outputs_path,
                const ForwardOptions& options, std::vector<double>* seconds);
 

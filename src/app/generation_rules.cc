@@ -16,7 +16,8 @@ GenerationRules::GenerationRules(const huggingface::GenerationConfig& config)
 Result<std::vector<int32_t>> GenerationRules::decoder_start() const {
   if (!start_) {
     return not_found(
-        "neither generation_config.json nor config.json has a decoder_start_token_id: the decoder has nothing to start "
+        "neither generation_config.json nor config.json has a decoder_start_token_id: the decoder has "
+        "nothing to start "
         "with");
   }
   std::vector<int32_t> ids = {static_cast<int32_t>(*start_)};

@@ -12,7 +12,8 @@ namespace fs = std::filesystem;
 using layouts::is_file;
 
 Status no_choice(const fs::path& path, const char* kind) {
-  return invalid_argument(path.string() + ": --dtype chooses among a repository's onnx files; this is " + kind);
+  return invalid_argument(path.string() + ": --dtype chooses among a repository's onnx files; this is " +
+                          kind);
 }
 
 Result<Layout> from_folder(const fs::path& folder, const std::string& dtype) {
@@ -37,9 +38,10 @@ Result<Layout> from_folder(const fs::path& folder, const std::string& dtype) {
     layout.components.push_back({"model", folder.string(), Component::Role::kModel});
     return layout;
   }
-  return not_found(folder.string() +
-                   ": no model here. Looked for export.json, genai_config.json, *.onnx, onnx/*.onnx, and config.json "
-                   "with model.safetensors");
+  return not_found(
+      folder.string() +
+      ": no model here. Looked for export.json, genai_config.json, *.onnx, onnx/*.onnx, and config.json "
+      "with model.safetensors");
 }
 
 }  // namespace

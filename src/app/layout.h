@@ -41,13 +41,13 @@ struct Layout {
   std::string
       folder;  ///< where config, tokenizer and generation config lie; empty for a bare file without them
   std::vector<Component> components;
-  std::string dtype;                ///< of the files chosen, as --dtype names it; empty where files do not say
+  std::string dtype;  ///< of the files chosen, as --dtype names it; empty where files do not say
   std::vector<std::string> dtypes;  ///< all there are
-  std::string missing;  ///< what text generation lacks, for an error message; empty when nothing
-  std::string chosen;   ///< the component that a file path names; empty when a folder was given
+  std::string missing;              ///< what text generation lacks, for an error message; empty when nothing
+  std::string chosen;               ///< the component that a file path names; empty when a folder was given
 
-  /// The graph that a forward run takes when none is named: the chosen one, the only one, the whole model or the
-  /// decoder; null when the choice is ambiguous.
+  /// The graph that a forward run takes when none is named: the chosen one, the only one, the whole model or
+  /// the decoder; null when the choice is ambiguous.
   const Component* main() const;
   /// The graph that generates text, or null.
   const Component* decoder() const;
@@ -55,9 +55,9 @@ struct Layout {
   const Component* find(Component::Role role) const;
 };
 
-/// Looks at a folder, a .onnx file or a .gguf file. `dtype` picks among a repository's files ("fp32", "fp16", "q8",
-/// "q4", ... as transformers.js names them, or what stands behind the file's name); empty takes fp32, or else the most
-/// exact there is. Errors say what was looked for, what there is, and what is missing.
+/// Looks at a folder, a .onnx file or a .gguf file. `dtype` picks among a repository's files ("fp32", "fp16",
+/// "q8", "q4", ... as transformers.js names them, or what stands behind the file's name); empty takes fp32,
+/// or else the most exact there is. Errors say what was looked for, what there is, and what is missing.
 Result<Layout> find_layout(const std::string& path, const std::string& dtype = "");
 
 }  // namespace decant::app

@@ -20,7 +20,8 @@ Status use_usual_names(ir::Graph& graph, const Component& component) {
     ++found;
   }
   if (!component.usual_names.empty() && found == 0) {
-    return invalid_model(component.path + ": none of the names in the folder's configuration is in the graph (" +
+    return invalid_model(component.path +
+                         ": none of the names in the folder's configuration is in the graph (" +
                          component.usual_names.begin()->first + ", ...)");
   }
   if (component.head_size == 0) return ok_status();

@@ -16,8 +16,9 @@ Result<std::unique_ptr<ir::Graph>> load_graph(const Layout& layout, const Compon
 /// The inputs of a merged decoder that chooses between its branches.
 inline constexpr std::string_view kCacheBranchInput = "use_cache_branch";
 
-/// The graph for text generation: inputs and outputs under their usual names, `use_cache_branch` (where there is one)
-/// fixed to `with_past`, inputs that nothing reads left out. `branches` tells whether there was one. Not optimized yet.
+/// The graph for text generation: inputs and outputs under their usual names, `use_cache_branch` (where there
+/// is one) fixed to `with_past`, inputs that nothing reads left out. `branches` tells whether there was one.
+/// Not optimized yet.
 Result<std::unique_ptr<ir::Graph>> load_for_generation(const Layout& layout, const Component& component,
                                                        bool with_past, bool* branches = nullptr);
 

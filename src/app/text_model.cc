@@ -60,12 +60,13 @@ class Output {
   std::string text_;
 };
 
-/// Whether the first step must come from another graph: key-values of cross-attention are wanted that no encoder
-/// gives, or the graph takes one id at a time where a prompt could go through at once.
+/// Whether the first step must come from another graph: key-values of cross-attention are wanted that no
+/// encoder gives, or the graph takes one id at a time where a prompt could go through at once.
 bool needs_first_step(const ir::Graph& graph) {
   for (const ir::Value* v : graph.inputs()) {
     if (v->name.find(".encoder.") != std::string::npos) return true;
-    if (v->name == "input_ids" && v->shape && v->shape->size() == 2 && (*v->shape)[1].is_constant()) return true;
+    if (v->name == "input_ids" && v->shape && v->shape->size() == 2 && (*v->shape)[1].is_constant())
+      return true;
   }
   return false;
 }
@@ -159,7 +160,8 @@ Result<Generation> TextModel::generate(const NamedTensors& inputs, std::span<con
     for (const auto& [name, tensor] : inputs) DECANT_RETURN_IF_ERROR(session_->bind(name, tensor));
     // A graph with its encoder inside: every id counts.
     if (session_->has_constant("input_ids") && session_->has_constant("attention_mask")) {
-      const auto ids = std::find_if(inputs.begin(), inputs.end(), [](const auto& i) { return i.first == "input_ids"; });
+      const auto ids =
+          std::find_if(inputs.begin(), inputs.end(), [](const auto& i) { return i.first == "input_ids"; });
       const bool masked = std::any_of(inputs.begin(), inputs.end(),
                                       [](const auto& i) { return i.first == "attention_mask"; });
       if (ids != inputs.end() && !masked && ids->second.rank() == 2) {

@@ -46,20 +46,21 @@ struct Generation {
   int64_t decode_steps = 0;  ///< forward runs after the prompt's
 };
 
-/// A decoder with its tokenizer and one sequence; of an encoder-decoder model, the encoder too. Not thread-safe.
+/// A decoder with its tokenizer and one sequence; of an encoder-decoder model, the encoder too. Not
+/// thread-safe.
 class TextModel {
  public:
   static Result<std::unique_ptr<TextModel>> load(const std::string& path, const LoadOptions& options);
 
   /// Continues the sequence with `prompt` (ids) and generated tokens. `on_text` gets valid UTF-8 as it is
   /// settled. A generation that fills the cache ends with kLength.
-  /// An encoder-decoder model reads the prompt with its encoder and starts a new sequence with what the generation
-  /// configuration says.
+  /// An encoder-decoder model reads the prompt with its encoder and starts a new sequence with what the
+  /// generation configuration says.
   Result<Generation> generate(std::span<const int32_t> prompt, const GenerateOptions& options,
                               const std::function<void(std::string_view)>& on_text = nullptr);
 
-  /// The same from tensors, by the graphs' usual names: a speech model's `input_features`, or an encoder's output.
-  /// `decoder_prompt`: what the decoder starts with; empty: as the generation configuration says.
+  /// The same from tensors, by the graphs' usual names: a speech model's `input_features`, or an encoder's
+  /// output. `decoder_prompt`: what the decoder starts with; empty: as the generation configuration says.
   Result<Generation> generate(const NamedTensors& inputs, std::span<const int32_t> decoder_prompt,
                               const GenerateOptions& options,
                               const std::function<void(std::string_view)>& on_text = nullptr);

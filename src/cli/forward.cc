@@ -24,7 +24,8 @@ Run add_forward(CLI::App& app, Common& common) {
   app.add_option("--inputs", o->inputs, "safetensors file with the graph's inputs by name")->required();
   app.add_option("--outputs", o->outputs, "safetensors file to write")->required();
   app.add_option("--component", o->component, "which graph of the export");
-  app.add_option("--dtype", o->dtype, "which of a repository's files: fp32, fp16, q8, int8, uint8, q4, q4f16, bnb4, ...");
+  app.add_option("--dtype", o->dtype,
+                 "which of a repository's files: fp32, fp16, q8, int8, uint8, q4, q4f16, bnb4, ...");
   app.add_option("--backend", o->backend, "cpu, or reference: the graph as written on the reference kernels")
       ->check(CLI::IsMember({"cpu", "reference"}));
   app.add_option("--mode", o->mode, "exact: f32 accumulation")->check(CLI::IsMember({"exact", "fast"}));

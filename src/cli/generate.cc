@@ -63,15 +63,17 @@ Run add_generate(CLI::App& app, Common& common) {
   source->add_option("--messages", o->messages,
                      "JSON file: a list of messages, or an object with one; the chat template renders it");
   source->add_option("--ids", o->ids, "token ids, separated by commas")->delimiter(',');
-  app.add_option("--inputs", o->inputs,
-                 "safetensors file with tensors for the encoder, such as a speech model's input_features; --ids then "
-                 "gives what the decoder starts with");
+  app.add_option(
+      "--inputs", o->inputs,
+      "safetensors file with tensors for the encoder, such as a speech model's input_features; --ids then "
+      "gives what the decoder starts with");
   source->require_option(0, 1);
   return [o, &common]() -> Status {
     DECANT_ASSIGN(const std::string path, resolve_model(o->model, common));
     DECANT_ASSIGN(auto model, app::TextModel::load(path, o->load_options(common)));
     const bool has_prompt = !o->ids.empty() || !o->messages.empty() || !o->prompt.empty();
-    if (!has_prompt && o->inputs.empty()) return invalid_argument("give one of --prompt, --messages and --ids");
+    if (!has_prompt && o->inputs.empty())
+      return invalid_argument("give one of --prompt, --messages and --ids");
     std::vector<int32_t> ids;
     if (has_prompt) {
       DECANT_ASSIGN(ids, prompt_ids(*o, model->files()));

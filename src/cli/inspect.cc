@@ -55,7 +55,8 @@ Run add_inspect(CLI::App& app, Common& common) {
   auto model = std::make_shared<std::string>(), dtype = std::make_shared<std::string>();
   app.add_option("MODEL", *model, "an export's folder, an .onnx or .gguf file, or a checkpoint's folder")
       ->required();
-  app.add_option("--dtype", *dtype, "which of a repository's files: fp32, fp16, q8, int8, uint8, q4, q4f16, bnb4, ...");
+  app.add_option("--dtype", *dtype,
+                 "which of a repository's files: fp32, fp16, q8, int8, uint8, q4, q4f16, bnb4, ...");
   return [model, dtype, &common]() -> Status {
     DECANT_ASSIGN(const std::string path, resolve_model(*model, common));
     DECANT_ASSIGN(const app::Inspection i, app::inspect(path, *dtype));
@@ -71,8 +72,8 @@ Run add_inspect(CLI::App& app, Common& common) {
     }
     if (!i.missing.empty()) std::printf("missing for text generation: %s\n", i.missing.c_str());
     for (const app::ComponentInfo& c : i.components) {
-      std::printf("component %s, %s (%s), %lld bytes on disk\n", c.name.c_str(), c.role.c_str(), c.file.c_str(),
-                  static_cast<long long>(c.bytes_on_disk));
+      std::printf("component %s, %s (%s), %lld bytes on disk\n", c.name.c_str(), c.role.c_str(),
+                  c.file.c_str(), static_cast<long long>(c.bytes_on_disk));
       for (const auto& [name, type] : c.inputs) std::printf("  input  %s: %s\n", name.c_str(), type.c_str());
       for (const auto& [name, type] : c.outputs) std::printf("  output %s: %s\n", name.c_str(), type.c_str());
       for (const std::string& s : c.states) std::printf("  state  %s\n", s.c_str());

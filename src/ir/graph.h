@@ -145,8 +145,8 @@ class Graph {
   void replace_all_uses(Value* from, Value* to);
   /// Precondition: no output of the node is used.
   void remove_node(Node* node);
-  /// Takes over the nodes and values of `sub`, a sub-graph of one of this graph's nodes: names already taken here
-  /// change, references stay. `sub` is empty afterwards; its former outputs are returned. `sort` is due.
+  /// Takes over the nodes and values of `sub`, a sub-graph of one of this graph's nodes: names already taken
+  /// here change, references stay. `sub` is empty afterwards; its former outputs are returned. `sort` is due.
   std::vector<Value*> absorb(Graph& sub);
   /// Removes nodes and constants that no output needs; returns how many nodes went.
   size_t remove_dead();

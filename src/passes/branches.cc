@@ -39,13 +39,15 @@ Status bind_input(Graph& graph, std::string_view name, const ir::Tensor& value) 
     }
     if (!fits) {
       return invalid_argument("input '" + input->name + "' is " + std::string(to_string(input->dtype)) +
-                              (input->shape ? ir::to_string(*input->shape) : "[...]") + ", the value bound to it is " +
-                              ir::describe(value));
+                              (input->shape ? ir::to_string(*input->shape) : "[...]") +
+                              ", the value bound to it is " + ir::describe(value));
     }
     for (const ir::State& s : graph.states) {
-      if (s.input == input) return invalid_argument("input '" + input->name + "' is a state: it cannot be bound");
+      if (s.input == input)
+        return invalid_argument("input '" + input->name + "' is a state: it cannot be bound");
     }
-    Value* constant = graph.add_constant(graph.unique_name(input->name + "_bound"), ir::Constant::from_tensor(value));
+    Value* constant =
+        graph.add_constant(graph.unique_name(input->name + "_bound"), ir::Constant::from_tensor(value));
     const bool is_output = graph.is_output(input);
     if (is_output) {  // an input handed through: the output keeps a node, which keeps the name
       Node* copy = graph.add_node("Identity", {constant});
@@ -58,7 +60,8 @@ Status bind_input(Graph& graph, std::string_view name, const ir::Tensor& value) 
     DECANT_RETURN_IF_ERROR(graph.sort());
     return ir::infer_types(graph);
   }
-  return invalid_argument("there is no input '" + std::string(name) + "'; the inputs are " + list_inputs(graph));
+  return invalid_argument("there is no input '" + std::string(name) + "'; the inputs are " +
+                          list_inputs(graph));
 }
 
 Result<bool> drop_unused_inputs(Graph& graph) {
@@ -89,7 +92,8 @@ Result<bool> inline_branches(Graph& graph) {
     };
     const auto taken = branch(*condition != 0 ? "then_branch" : "else_branch");
     const auto other = branch(*condition != 0 ? "else_branch" : "then_branch");
-    if (!taken || !other || !taken->inputs().empty() || taken->outputs().size() < node->outputs().size()) continue;
+    if (!taken || !other || !taken->inputs().empty() || taken->outputs().size() < node->outputs().size())
+      continue;
     release(*other);
     std::set<const Value*> own;
     for (const auto& inner : taken->nodes()) own.insert(inner->outputs().begin(), inner->outputs().end());

@@ -29,8 +29,8 @@ bool correct_lengths(ir::Graph& graph) {
   return changed;
 }
 
-/// An expression of a symbol that no input's dim gives ("encoder_sequence_length / 2") becomes a symbol itself; equal
-/// ones become the same.
+/// An expression of a symbol that no input's dim gives ("encoder_sequence_length / 2") becomes a symbol
+/// itself; equal ones become the same.
 bool free_expressions(ir::Graph& graph) {
   std::set<std::string> given;
   for (const ir::Value* v : graph.inputs()) {
@@ -43,7 +43,8 @@ bool free_expressions(ir::Graph& graph) {
     for (ir::Dim& d : *v->shape) {
       if (d.is_constant() || !d.symbol_name().empty()) continue;
       const auto symbols = d.symbols();
-      if (std::all_of(symbols.begin(), symbols.end(), [&](const std::string& s) { return given.count(s) != 0; }))
+      if (std::all_of(symbols.begin(), symbols.end(),
+                      [&](const std::string& s) { return given.count(s) != 0; }))
         continue;
       auto [it, inserted] = fresh.emplace(d.to_string(), ir::Dim());
       if (inserted) it->second = graph.fresh_symbol(v->name);

@@ -23,14 +23,15 @@ Result<bool> simplify(ir::Graph& graph);
 
 /// Older exporters label a mask's length "past + 1" whatever the number of new tokens: it becomes past + that
 /// number. (A run checks the dims it is given, so a label that was meant literally gives an error, not a
-/// wrong answer.) A label computed from symbols that no input's dim gives ("encoder_length / 2") becomes a symbol.
+/// wrong answer.) A label computed from symbols that no input's dim gives ("encoder_length / 2") becomes a
+/// symbol.
 Result<bool> correct_labels(ir::Graph& graph);
 
 /// Gives scalar integer inputs a symbol for their value, so that lengths fed as tensors become dims.
 Result<bool> name_scalar_inputs(ir::Graph& graph);
 
-/// The input `name` becomes the constant `value`: what depends on it alone folds, branches on it are chosen. Fails when
-/// there is no such input or its dtype or dims do not fit; the error lists the inputs.
+/// The input `name` becomes the constant `value`: what depends on it alone folds, branches on it are chosen.
+/// Fails when there is no such input or its dtype or dims do not fit; the error lists the inputs.
 Status bind_input(ir::Graph& graph, std::string_view name, const ir::Tensor& value);
 
 /// Drops inputs that no node reads and no output hands through (states stay).

@@ -14,7 +14,8 @@ using ir::Value;
 
 /// Key-values of cross-attention: computed once from the encoder's output, the same at every step.
 bool is_cross(const std::string& input) {
-  return input.find(".encoder.") != std::string::npos || input.find("cross_attention_cache") != std::string::npos;
+  return input.find(".encoder.") != std::string::npos ||
+         input.find("cross_attention_cache") != std::string::npos;
 }
 
 /// The axis along which `out` is longer than `in`; -1 when they have one shape; nothing when they do not fit.

@@ -79,7 +79,8 @@ Status Session::classify(Runner& runner) {
     return std::any_of(graph.inputs().begin(), graph.inputs().end(),
                        [&](const Value* v) { return v->name == name; });
   };
-  // A graph that holds the encoder too calls the decoder's part "decoder_...": input_ids are the encoder's then.
+  // A graph that holds the encoder too calls the decoder's part "decoder_...": input_ids are the encoder's
+  // then.
   const bool crossed = named("decoder_input_ids");
   const std::string ids = crossed ? "decoder_input_ids" : "input_ids";
   const std::string mask = crossed ? "decoder_attention_mask" : "attention_mask";
@@ -99,7 +100,8 @@ Status Session::classify(Runner& runner) {
     } else if (v.name == ids && rank == 2 && is_index(v.dtype)) {
       input.role = Role::kIds;
       has_ids = true;
-    } else if ((v.name == "position_ids" || v.name == "decoder_position_ids") && rank == 2 && is_index(v.dtype)) {
+    } else if ((v.name == "position_ids" || v.name == "decoder_position_ids") && rank == 2 &&
+               is_index(v.dtype)) {
       input.role = Role::kPositions;
     } else if (starts_with(v.name, mask) && rank == 2 && is_index(v.dtype)) {
       input.role = Role::kMask;
@@ -111,7 +113,8 @@ Status Session::classify(Runner& runner) {
       input.role = Role::kLength;
     } else if (v.name == "cache_position" && rank == 1 && is_index(v.dtype)) {
       input.role = Role::kPositionList;
-    } else if ((v.name == "num_logits_to_keep" || v.name == "logits_to_keep") && rank == 0 && is_index(v.dtype)) {
+    } else if ((v.name == "num_logits_to_keep" || v.name == "logits_to_keep") && rank == 0 &&
+               is_index(v.dtype)) {
       input.role = Role::kKeptLogits;
     } else if (v.name == "token_type_ids" && rank == 2 && is_index(v.dtype)) {
       input.role = Role::kSegments;
@@ -119,7 +122,8 @@ Status Session::classify(Runner& runner) {
       input.role = Role::kConstant;
     }
   }
-  if (!has_ids) return unsupported("the graph has no input '" + ids + "' of token ids; text generation needs one");
+  if (!has_ids)
+    return unsupported("the graph has no input '" + ids + "' of token ids; text generation needs one");
   const auto& outputs = graph.outputs();
   auto logits =
       std::find_if(outputs.begin(), outputs.end(), [](const Value* v) { return v->name == "logits"; });
@@ -153,8 +157,9 @@ Status Session::choose_capacity(int64_t capacity, int64_t default_capacity) {
     if (dim.is_constant()) fixed_capacity = dim.constant();
   }
   if (piece_ != SIZE_MAX && (piece_ != 1 || !has_states_)) {
-    return unsupported("the graph takes exactly " + std::to_string(piece_) +
-                       " token ids at a time; text generation needs a length that varies, or one id and a past");
+    return unsupported(
+        "the graph takes exactly " + std::to_string(piece_) +
+        " token ids at a time; text generation needs a length that varies, or one id and a past");
   }
   if (has_states_ && fixed_) {
     piece_ = std::min(piece_, kPromptPiece);
@@ -350,16 +355,19 @@ Status Session::take_first_outputs() {
     const bool is_state = input.role == Role::kState;
     if (!is_state && (input.role != Role::kConstant || input.bound)) continue;
     const Value& v = *graph.inputs()[i];
-    const std::string name = is_state ? graph.states[input.state].output->name : passes::state_output_name(v.name);
-    const auto found = std::find_if(given.begin(), given.end(), [&](const Value* o) { return o->name == name; });
+    const std::string name =
+        is_state ? graph.states[input.state].output->name : passes::state_output_name(v.name);
+    const auto found =
+        std::find_if(given.begin(), given.end(), [&](const Value* o) { return o->name == name; });
     if (found == given.end()) {
       if (!is_state) continue;
-      return unsupported("the first step's graph has no output '" + name + "', which the state '" + v.name + "' needs");
+      return unsupported("the first step's graph has no output '" + name + "', which the state '" + v.name +
+                         "' needs");
     }
     const Arg& out = first_->plan->output(static_cast<size_t>(found - given.begin()));
     if (!is_state) {
-      DECANT_RETURN_IF_ERROR(
-          set_constant(step_, i, ir::Tensor::view(out.dtype, {out.dims, out.dims + out.rank}, out.data, nullptr)));
+      DECANT_RETURN_IF_ERROR(set_constant(
+          step_, i, ir::Tensor::view(out.dtype, {out.dims, out.dims + out.rank}, out.data, nullptr)));
       input.captured = true;
       continue;
     }
@@ -378,8 +386,9 @@ Status Session::take_first_outputs() {
       if (d > axis) row *= static_cast<size_t>(out.dims[d]);
       const bool fits = d == axis ? !fixed_ || out.dims[d] <= input.dims[d] : out.dims[d] == input.dims[d];
       if (!fits)
-        return invalid_model("the first step's output '" + name + "' is " + ir::describe(out.dtype, out.shape()) +
-                             ", the state '" + v.name + "' is " + ir::describe(v.dtype, input.dims));
+        return invalid_model("the first step's output '" + name + "' is " +
+                             ir::describe(out.dtype, out.shape()) + ", the state '" + v.name + "' is " +
+                             ir::describe(v.dtype, input.dims));
     }
     const size_t from = row * static_cast<size_t>(out.dims[axis]);
     if (!fixed_) {
@@ -421,7 +430,8 @@ Status Session::bind(std::string_view name, const ir::Tensor& value) {
   bool found = false;
   for (Runner* runner : {&step_, first_.get()}) {
     for (size_t i = 0; runner && i < runner->inputs.size(); ++i) {
-      if (runner->inputs[i].role != Role::kConstant || runner->plan->graph().inputs()[i]->name != name) continue;
+      if (runner->inputs[i].role != Role::kConstant || runner->plan->graph().inputs()[i]->name != name)
+        continue;
       DECANT_RETURN_IF_ERROR(set_constant(*runner, i, value));
       runner->inputs[i].bound = true;
       found = true;
@@ -463,7 +473,8 @@ std::vector<std::string> Session::unbound() const {
   const Runner& runner = first_ ? *first_ : step_;
   for (size_t i = 0; i < runner.inputs.size(); ++i) {
     const Input& input = runner.inputs[i];
-    if (input.role == Role::kConstant && !input.bound) names.push_back(runner.plan->graph().inputs()[i]->name);
+    if (input.role == Role::kConstant && !input.bound)
+      names.push_back(runner.plan->graph().inputs()[i]->name);
   }
   return names;
 }
@@ -471,7 +482,8 @@ std::vector<std::string> Session::unbound() const {
 bool Session::has_constant(std::string_view name) const {
   for (const Runner* runner : {&step_, static_cast<const Runner*>(first_.get())}) {
     for (size_t i = 0; runner && i < runner->inputs.size(); ++i) {
-      if (runner->inputs[i].role == Role::kConstant && runner->plan->graph().inputs()[i]->name == name) return true;
+      if (runner->inputs[i].role == Role::kConstant && runner->plan->graph().inputs()[i]->name == name)
+        return true;
     }
   }
   return false;

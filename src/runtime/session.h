@@ -13,19 +13,22 @@
 namespace decant::runtime {
 
 /// One sequence run through a decoder plan (batch 1). Owns the states: fixed caches of a capacity, in place;
-/// growing ones; counters; or, for a graph without states, the ids themselves. What is neither a state nor made from
-/// the ids is a constant of the sequence (an encoder's output, key-values of its cross-attention, features): the
-/// caller binds it once. Not thread-safe.
+/// growing ones; counters; or, for a graph without states, the ids themselves. What is neither a state nor
+/// made from the ids is a constant of the sequence (an encoder's output, key-values of its cross-attention,
+/// features): the caller binds it once. Not thread-safe.
 class Session {
  public:
-  /// `capacity`: positions of the cache, 0 for `default_capacity`. `first`, when given, runs the first ids of a
-  /// sequence instead of `plan`: a decoder without a past, whose outputs become the states and the constants of `plan`
-  /// that are not bound. Fails when a plan has no ids to feed or no logits, and when it fixes another capacity.
+  /// `capacity`: positions of the cache, 0 for `default_capacity`. `first`, when given, runs the first ids of
+  /// a sequence instead of `plan`: a decoder without a past, whose outputs become the states and the
+  /// constants of `plan` that are not bound. Fails when a plan has no ids to feed or no logits, and when it
+  /// fixes another capacity.
   static Result<std::unique_ptr<Session>> create(std::unique_ptr<Plan> plan, int64_t capacity,
-                                                 int64_t default_capacity, std::unique_ptr<Plan> first = nullptr);
+                                                 int64_t default_capacity,
+                                                 std::unique_ptr<Plan> first = nullptr);
 
-  /// Sets the constant input `name` of the plans that have it and starts a new sequence. The value is copied, and
-  /// converted where the graph wants another floating-point or integer dtype. kNotFound when no plan has it.
+  /// Sets the constant input `name` of the plans that have it and starts a new sequence. The value is copied,
+  /// and converted where the graph wants another floating-point or integer dtype. kNotFound when no plan has
+  /// it.
   Status bind(std::string_view name, const ir::Tensor& value);
   /// The constants that no plan's output gives and that are not bound yet.
   std::vector<std::string> unbound() const;
@@ -76,8 +79,8 @@ class Session {
   };
   struct Input {
     Role role = Role::kIds;
-    size_t state = 0;   ///< index into graph().states for kState
-    size_t output = 0;  ///< of a state: its output's position
+    size_t state = 0;                      ///< index into graph().states for kState
+    size_t output = 0;                     ///< of a state: its output's position
     bool bound = false, captured = false;  ///< of a constant: set by the caller, or by the first plan
     std::vector<int64_t> dims;
     Buffer buffer;

@@ -21,7 +21,8 @@ class Section {
 
   /// The graph's own name for `key` ("inputs.input_ids") becomes `usual`; with a %d in both, for every layer.
   Status name(const char* group, const char* key, const std::string& usual) {
-    if (!section_.contains(group) || !section_[group].is_object() || !section_[group].contains(key)) return ok_status();
+    if (!section_.contains(group) || !section_[group].is_object() || !section_[group].contains(key))
+      return ok_status();
     const json& value = section_[group][key];
     if (!value.is_string()) return invalid_model(where_ + "." + group + "." + key + " is not a name");
     const std::string own = value.get<std::string>();
@@ -48,7 +49,8 @@ class Section {
     if (!section_.contains("filename") || !section_["filename"].is_string())
       return invalid_model(where_ + ".filename is missing");
     const std::string file = section_["filename"].get<std::string>();
-    if (!plain_name(file)) return invalid_model(where_ + ".filename: '" + file + "' is outside the model's folder");
+    if (!plain_name(file))
+      return invalid_model(where_ + ".filename: '" + file + "' is outside the model's folder");
     if (!is_file(folder / file)) return not_found(where_ + ": " + file + " is missing");
     Component c{fs::path(file).stem().string(), (folder / file).string(), role};
     for (const auto& [own, usual] : names_) {
@@ -105,9 +107,10 @@ Result<Layout> from_genai(const fs::path& folder) {
       {"cross_past_key_names", "past_key_values.%d.encoder.key"},
       {"cross_past_value_names", "past_key_values.%d.encoder.value"}};
   for (const auto& [key, usual] : inputs) DECANT_RETURN_IF_ERROR(decoder.name("inputs", key, usual));
-  const std::pair<const char*, std::string> outputs[] = {{"logits", "logits"},
-                                                         {"present_key_names", "present" + cache + "key"},
-                                                         {"present_value_names", "present" + cache + "value"}};
+  const std::pair<const char*, std::string> outputs[] = {
+      {"logits", "logits"},
+      {"present_key_names", "present" + cache + "key"},
+      {"present_value_names", "present" + cache + "value"}};
   for (const auto& [key, usual] : outputs) DECANT_RETURN_IF_ERROR(decoder.name("outputs", key, usual));
   DECANT_ASSIGN(Component c, decoder.component(folder, Role::kDecoder));
   layout.components.push_back(std::move(c));
@@ -145,9 +148,11 @@ Result<GenaiText> genai_text(const fs::path& folder) {
     return invalid_model(path + ": it has no object 'model'");
   const json& model = root["model"];
   if (model.contains("eos_token_id")) {
-    const json ids = model["eos_token_id"].is_array() ? model["eos_token_id"] : json::array({model["eos_token_id"]});
+    const json ids =
+        model["eos_token_id"].is_array() ? model["eos_token_id"] : json::array({model["eos_token_id"]});
     for (const json& id : ids) {
-      if (!id.is_number_integer()) return invalid_model(path + ": model.eos_token_id is no token id or list of them");
+      if (!id.is_number_integer())
+        return invalid_model(path + ": model.eos_token_id is no token id or list of them");
       result.eos_token_ids.push_back(id.get<int64_t>());
     }
   }

@@ -11,22 +11,32 @@ namespace fs = std::filesystem;
 using Role = Component::Role;
 
 /// Names that exporters give their graphs. What follows one of them after an underscore is the file's dtype.
-constexpr const char* kGraphs[] = {
-    "model",         "decoder_model",       "decoder_with_past_model",     "decoder_model_merged",
-    "encoder_model", "vision_model",        "text_model",                  "vision_encoder",
-    "audio_encoder", "embed_tokens",        "prompt_encoder_mask_decoder", "encoder",
-    "decoder",       "decoder_with_past"};
+constexpr const char* kGraphs[] = {"model",
+                                   "decoder_model",
+                                   "decoder_with_past_model",
+                                   "decoder_model_merged",
+                                   "encoder_model",
+                                   "vision_model",
+                                   "text_model",
+                                   "vision_encoder",
+                                   "audio_encoder",
+                                   "embed_tokens",
+                                   "prompt_encoder_mask_decoder",
+                                   "encoder",
+                                   "decoder",
+                                   "decoder_with_past"};
 
 /// Suffixes that transformers.js knows; the most exact first, which is the order of preference.
-constexpr const char* kSuffixes[] = {"fp32", "fp16",  "quantized", "int8", "uint8", "q4", "q4f16",
-                                     "bnb4", "q2",    "q2f16",     "q1",   "q1f16"};
+constexpr const char* kSuffixes[] = {"fp32",  "fp16", "quantized", "int8",  "uint8", "q4",
+                                     "q4f16", "bnb4", "q2",        "q2f16", "q1",    "q1f16"};
 
 struct File {
   std::string stem, graph, dtype;  ///< "model_q4", "model", "q4"; "fp32" without a suffix
 };
 
 size_t preference(const std::string& dtype) {
-  return static_cast<size_t>(std::find(std::begin(kSuffixes), std::end(kSuffixes), dtype) - std::begin(kSuffixes));
+  return static_cast<size_t>(std::find(std::begin(kSuffixes), std::end(kSuffixes), dtype) -
+                             std::begin(kSuffixes));
 }
 
 File parse(const std::string& stem) {
@@ -102,8 +112,13 @@ void assign_roles(Layout& layout) {
   Component* first = have({"decoder_model", "decoder"});
   Component* with_past = have({"decoder_with_past_model", "decoder_with_past"});
   Component* model = have({"model"});
+  // A decoder named by its file is the one to run.
+  const std::string graph = parse(layout.chosen).graph;
+  if (first && graph == parse(first->name).graph) with_past = merged = nullptr;
+  if (with_past && graph == parse(with_past->name).graph) merged = nullptr;
   const std::string suffix = layout.dtype == "fp32" ? "" : "_" + normal_dtype(layout.dtype);
-  if (layout.components.size() == 1 && !encoder && !first && !with_past && !merged) model = &layout.components[0];
+  if (layout.components.size() == 1 && !encoder && !first && !with_past && !merged)
+    model = &layout.components[0];
   const bool crossed = encoder != nullptr || is_encoder_decoder(layout.folder);
   if (model) model->role = Role::kModel;
   if (encoder) encoder->role = Role::kEncoder;
@@ -112,11 +127,13 @@ void assign_roles(Layout& layout) {
     layout.description = encoder ? "encoder with a merged decoder" : "merged decoder (use_cache_branch)";
   } else if (with_past) {
     with_past->role = Role::kDecoder;
-    layout.description = first ? "decoder_model with decoder_with_past_model" : "decoder_with_past_model alone";
+    layout.description =
+        first ? "decoder_model with decoder_with_past_model" : "decoder_with_past_model alone";
     if (encoder) layout.description = "encoder, " + layout.description;
     if (first) first->role = Role::kFirstStep;
     if (!first && crossed)
-      layout.missing = "decoder_model" + suffix + ".onnx, which computes the key-values of the encoder's output";
+      layout.missing =
+          "decoder_model" + suffix + ".onnx, which computes the key-values of the encoder's output";
   } else if (first) {
     first->role = Role::kDecoder;
     layout.description = encoder ? "encoder with a decoder without a past" : "decoder_model alone (no past)";
@@ -142,6 +159,38 @@ void assign_roles(Layout& layout) {
   }
 }
 
+/// The layout of the files of one dtype.
+Result<Layout> layout_of(const fs::path& folder, const std::vector<File>& files, const std::string& dtype,
+                         const std::string& chosen) {
+  Layout layout;
+  layout.folder = config_folder(folder);
+  layout.chosen = chosen;
+  layout.dtype = shown_dtype(dtype);
+  std::set<std::string> shown, unknown;
+  for (const File& f : files) {
+    shown.insert(shown_dtype(f.dtype));
+    if (f.dtype != dtype && f.stem != chosen) continue;
+    layout.components.push_back({f.stem, (folder / (f.stem + ".onnx")).string()});
+    const bool known = std::find(std::begin(kGraphs), std::end(kGraphs), f.graph) != std::end(kGraphs);
+    if (!known) unknown.insert(f.stem + ".onnx");
+  }
+  layout.dtypes.assign(shown.begin(), shown.end());
+  // A whole model, or a file outside the usual names, stands for itself.
+  if (!chosen.empty() && (unknown.count(chosen + ".onnx") || parse(chosen).graph == "model")) {
+    std::erase_if(layout.components, [&](const Component& c) { return c.name != chosen; });
+    layout.components.at(0).role = Role::kModel;
+    layout.description = "single onnx file";
+    return layout;
+  }
+  if (unknown.size() > 1 && unknown.size() == layout.components.size()) {
+    return invalid_argument(folder.string() + ": several graphs and none has a usual name; give one of " +
+                            join(unknown));
+  }
+  assign_roles(layout);
+  if (folder.filename() == "onnx") layout.description += ", in a repository's onnx folder";
+  return layout;
+}
+
 }  // namespace
 
 bool has_graphs(const fs::path& folder) { return !scan(folder).empty(); }
@@ -153,53 +202,32 @@ Result<Layout> from_repository(const fs::path& folder, const std::string& dtype,
     dtypes.insert(f.dtype);
     shown.insert(shown_dtype(f.dtype));
   }
-  Layout layout;
-  layout.folder = config_folder(folder);
-  layout.chosen = chosen;
-  layout.dtypes.assign(shown.begin(), shown.end());
-
   std::string wanted = normal_dtype(dtype);
   if (!chosen.empty()) {
-    wanted = parse(chosen).dtype;
-    if (!dtype.empty() && normal_dtype(dtype) != wanted)
+    const std::string own = parse(chosen).dtype;
+    if (!dtype.empty() && wanted != own)
       return invalid_argument((folder / (chosen + ".onnx")).string() + ": --dtype " + dtype +
-                              " goes with a folder; this file is " + shown_dtype(wanted));
-  } else if (wanted.empty()) {
-    wanted = *std::min_element(dtypes.begin(), dtypes.end(), [](const std::string& a, const std::string& b) {
-      return preference(a) < preference(b);
-    });
+                              " goes with a folder; this file is " + shown_dtype(own));
+    return layout_of(folder, files, own, chosen);
   }
-  if (!dtypes.count(wanted)) {
-    // q8 is int8 or uint8 where there is no file _quantized.
-    const std::string asked = wanted;
-    for (const char* other : {"int8", "uint8"}) {
-      if (asked == "quantized" && wanted == asked && dtypes.count(other)) wanted = other;
-    }
+  // q8 is int8 or uint8 where there is no file _quantized.
+  for (const char* other : {"int8", "uint8"}) {
+    if (wanted == "quantized" && !dtypes.count(wanted) && dtypes.count(other)) wanted = other;
+  }
+  if (!wanted.empty()) {
     if (!dtypes.count(wanted))
       return not_found(folder.string() + ": no graph with --dtype " + dtype + "; there are " + join(shown));
+    return layout_of(folder, files, wanted, "");
   }
-  layout.dtype = shown_dtype(wanted);
-
-  std::set<std::string> unknown;
-  for (const File& f : files) {
-    if (f.dtype != wanted && f.stem != chosen) continue;
-    layout.components.push_back({f.stem, (folder / (f.stem + ".onnx")).string()});
-    const bool known = std::find(std::begin(kGraphs), std::end(kGraphs), f.graph) != std::end(kGraphs);
-    if (!known) unknown.insert(f.stem + ".onnx");
+  // The most exact dtype whose graphs are complete; the most exact one when none is.
+  std::vector<std::string> order(dtypes.begin(), dtypes.end());
+  std::stable_sort(order.begin(), order.end(),
+                   [](const std::string& a, const std::string& b) { return preference(a) < preference(b); });
+  for (const std::string& candidate : order) {
+    auto layout = layout_of(folder, files, candidate, "");
+    if (!layout.ok() || layout->missing.empty()) return layout;
   }
-  // A file outside the usual names stands for itself.
-  if (!chosen.empty() && (unknown.count(chosen + ".onnx") || parse(chosen).graph == "model")) {
-    std::erase_if(layout.components, [&](const Component& c) { return c.name != chosen; });
-    layout.components.at(0).role = Role::kModel;
-    layout.description = "single onnx file";
-    return layout;
-  }
-  if (unknown.size() > 1 && unknown.size() == layout.components.size())
-    return invalid_argument(folder.string() + ": several graphs and none has a usual name; give one of " +
-                            join(unknown));
-  assign_roles(layout);
-  if (folder.filename() == "onnx") layout.description += ", in a repository's onnx folder";
-  return layout;
+  return layout_of(folder, files, order.at(0), "");
 }
 
 }  // namespace decant::app::layouts

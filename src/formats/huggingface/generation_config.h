@@ -32,9 +32,9 @@ struct GenerationConfig {
   std::string json;  ///< the text it came from; empty when there was no file
 
   static Result<GenerationConfig> parse(std::string json, const std::string& source);
-  /// Reads `folder`/generation_config.json; without that file, the ids (of tokens, forced and suppressed ones)
-  /// of `folder`/config.json if there is one, else an empty config. decoder_start_token_id and forced_bos_token_id
-  /// come from config.json too where generation_config.json leaves them out.
+  /// Reads `folder`/generation_config.json; without that file, the ids (of tokens, forced and suppressed
+  /// ones) of `folder`/config.json if there is one, else an empty config. decoder_start_token_id and
+  /// forced_bos_token_id come from config.json too where generation_config.json leaves them out.
   static Result<GenerationConfig> load(const std::string& folder);
 };
 
