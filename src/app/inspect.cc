@@ -69,7 +69,10 @@ Result<ComponentInfo> inspect_component(const Layout& layout, const Component& c
     if (v->constant)
       info.weights[std::string(to_string(v->dtype))] += static_cast<int64_t>(v->constant->bytes());
   }
+  auto branches = choose_cache_branch(*graph, true);
+  if (!branches.ok()) return std::move(branches).status().with_context(component.path);
   DECANT_RETURN_IF_ERROR(passes::optimize_for_forward(*graph).with_context(component.path));
+  if (*branches) info.inputs.emplace_back("use_cache_branch", "bool, fixed to true for what follows");
   for (const ir::Value* v : graph->inputs()) info.inputs.emplace_back(v->name, type_of(*v));
   for (const ir::Value* v : graph->outputs()) info.outputs.emplace_back(v->name, type_of(*v));
   for (const ir::State& s : graph->states) {

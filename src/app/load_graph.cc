@@ -52,22 +52,27 @@ Result<std::unique_ptr<ir::Graph>> load_graph(const Layout& layout, const Compon
   return models::capture(*config_view(source.config), *source.weights, options);
 }
 
+Result<bool> choose_cache_branch(ir::Graph& graph, bool with_past) {
+  const auto& inputs = graph.inputs();
+  const auto branch = std::find_if(inputs.begin(), inputs.end(), [](const ir::Value* v) {
+    return v->name == "use_cache_branch" && v->dtype == DType::kBool;
+  });
+  if (branch == inputs.end()) return false;
+  DECANT_RETURN_IF_ERROR(ir::infer_types(graph));
+  DECANT_ASSIGN(const ir::Tensor value, flag(**branch, with_past));
+  DECANT_RETURN_IF_ERROR(passes::bind_input(graph, "use_cache_branch", value));
+  DECANT_RETURN_IF_ERROR(passes::inline_branches(graph).status());
+  return true;
+}
+
 Result<std::unique_ptr<ir::Graph>> load_for_generation(const Layout& layout, const Component& component,
                                                        bool with_past, bool* branches) {
   DECANT_ASSIGN(auto graph, load_graph(layout, component));
   if (layout.kind != Layout::Kind::kOnnx) return graph;
   DECANT_RETURN_IF_ERROR(use_usual_names(*graph, component));
-  const auto inputs = graph->inputs();
-  const auto branch = std::find_if(inputs.begin(), inputs.end(), [](const ir::Value* v) {
-    return v->name == kCacheBranchInput && v->dtype == DType::kBool;
-  });
-  if (branches) *branches = branch != inputs.end();
-  if (branch != inputs.end()) {
-    DECANT_RETURN_IF_ERROR(ir::infer_types(*graph).with_context(component.path));
-    DECANT_ASSIGN(const ir::Tensor value, flag(**branch, with_past));
-    DECANT_RETURN_IF_ERROR(passes::bind_input(*graph, kCacheBranchInput, value).with_context(component.path));
-    DECANT_RETURN_IF_ERROR(passes::inline_branches(*graph).status().with_context(component.path));
-  }
+  auto chosen = choose_cache_branch(*graph, with_past);
+  if (!chosen.ok()) return std::move(chosen).status().with_context(component.path);
+  if (branches) *branches = *chosen;
   DECANT_RETURN_IF_ERROR(passes::drop_unused_inputs(*graph).status());
   return graph;
 }

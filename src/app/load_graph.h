@@ -13,8 +13,9 @@ namespace decant::app {
 /// checkpoint. States are declared; types are not inferred yet for graphs read from files.
 Result<std::unique_ptr<ir::Graph>> load_graph(const Layout& layout, const Component& component);
 
-/// The inputs of a merged decoder that chooses between its branches.
-inline constexpr std::string_view kCacheBranchInput = "use_cache_branch";
+/// Fixes the flag `use_cache_branch` of a merged decoder, so that the branch taken is all that is left;
+/// returns whether the graph has one.
+Result<bool> choose_cache_branch(ir::Graph& graph, bool with_past);
 
 /// The graph for text generation: inputs and outputs under their usual names, `use_cache_branch` (where there
 /// is one) fixed to `with_past`, inputs that nothing reads left out. `branches` tells whether there was one.

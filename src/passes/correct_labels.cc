@@ -54,9 +54,22 @@ bool free_expressions(ir::Graph& graph) {
   return !fresh.empty();
 }
 
+/// A run has at least one id: shape arithmetic such as x[-length:] needs to know.
+void limit_lengths(ir::Graph& graph) {
+  for (const ir::Value* v : graph.inputs()) {
+    if ((v->name != "input_ids" && v->name != "decoder_input_ids") || !v->shape) continue;
+    for (const ir::Dim& d : *v->shape) {
+      if (d.symbol_name().empty()) continue;
+      ir::SymbolRange& range = graph.symbol_ranges[d.symbol_name()];
+      range.min = std::max<int64_t>(range.min, 1);
+    }
+  }
+}
+
 }  // namespace
 
 Result<bool> correct_labels(ir::Graph& graph) {
+  limit_lengths(graph);
   const bool lengths = correct_lengths(graph), expressions = free_expressions(graph);
   return lengths || expressions;
 }

@@ -116,8 +116,8 @@ Result<int> PlanBuilder::value_index(const Value* value) {
   if (auto it = index_.find(value); it != index_.end()) return it->second;
   if (!value->constant) return internal_error("value '" + value->name + "' is used before its definition");
   DECANT_ASSIGN(ir::Tensor tensor, value->constant->materialize());
-  // Tensors inside a model file stand at any address. Small ones move to where scalar code may read them; large ones
-  // are weights, which products and gathers read with unaligned loads.
+  // Tensors inside a model file stand at any address. Small ones move to where scalar code may read them;
+  // large ones are weights, which products and gathers read with unaligned loads.
   const bool unaligned = reinterpret_cast<uintptr_t>(tensor.data()) % size_of(tensor.dtype()) != 0;
   if (unaligned && tensor.bytes() <= kLargestMoved) {
     DECANT_ASSIGN(ir::Tensor aligned, ir::Tensor::allocate(tensor.dtype(), tensor.dims()));
@@ -144,6 +144,12 @@ bool PlanBuilder::resolvable(const Value& value) const {
     }
   }
   return true;
+}
+
+bool PlanBuilder::sized(const Value& value) const {
+  if (!value.producer) return resolvable(value);
+  const auto& outputs = value.producer->outputs();
+  return std::all_of(outputs.begin(), outputs.end(), [&](const Value* v) { return !v || resolvable(*v); });
 }
 
 bool PlanBuilder::writes_state_in_place(const Node& node) const {
@@ -246,7 +252,7 @@ Status PlanBuilder::add_step(const Node& node, std::unique_ptr<Kernel> kernel, s
 void PlanBuilder::find_groups() {
   std::unordered_map<const Value*, std::vector<const Node*>> open;
   for (const auto& node : plan_.graph_->nodes()) {
-    if (!matmul_can_group(*node)) continue;
+    if (!matmul_can_group(*node) || !sized(*node->input(0)) || !sized(*node->output(0))) continue;
     std::vector<const Node*>& members = open[node->input(0)];
     if (members.size() == kernels::kMaxMatmulParts) members.clear();
     members.push_back(node.get());
