@@ -42,7 +42,7 @@ Run add_forward(CLI::App& app, Common& common) {
     options.isa = common.isa;
     options.repeat = o->repeat;
     std::vector<double> seconds;
-    DECANT_ASSIGN(const std::string model, resolve_model(o->model, common));
+    DECANT_ASSIGN(const std::string model, resolve_model(o->model, common, o->dtype));
     DECANT_RETURN_IF_ERROR(app::forward(model, o->inputs, o->outputs, options, &seconds));
     if (common.json) {
       nlohmann::ordered_json line;

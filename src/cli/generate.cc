@@ -69,7 +69,7 @@ Run add_generate(CLI::App& app, Common& common) {
       "gives what the decoder starts with");
   source->require_option(0, 1);
   return [o, &common]() -> Status {
-    DECANT_ASSIGN(const std::string path, resolve_model(o->model, common));
+    DECANT_ASSIGN(const std::string path, resolve_model(o->model, common, o->dtype));
     DECANT_ASSIGN(auto model, app::TextModel::load(path, o->load_options(common)));
     const bool has_prompt = !o->ids.empty() || !o->messages.empty() || !o->prompt.empty();
     if (!has_prompt && o->inputs.empty())

@@ -58,7 +58,7 @@ Run add_inspect(CLI::App& app, Common& common) {
   app.add_option("--dtype", *dtype,
                  "which of a repository's files: fp32, fp16, q8, int8, uint8, q4, q4f16, bnb4, ...");
   return [model, dtype, &common]() -> Status {
-    DECANT_ASSIGN(const std::string path, resolve_model(*model, common));
+    DECANT_ASSIGN(const std::string path, resolve_model(*model, common, *dtype));
     DECANT_ASSIGN(const app::Inspection i, app::inspect(path, *dtype));
     if (common.json) {
       std::printf("%s\n", to_json(i).dump().c_str());
