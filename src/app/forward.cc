@@ -1,6 +1,7 @@
 #include "app/forward.h"
 
 #include <chrono>
+#include <set>
 
 #include "app/layout.h"
 #include "app/load_graph.h"
@@ -19,7 +20,8 @@ ir::Tensor tensor_of(const safetensors::Tensor& t) {
 
 /// Inputs by position. A growing cache that was not given is empty; batch and other dims are one.
 Result<std::vector<ir::Tensor>> gather_inputs(const ir::Graph& graph,
-                                              const safetensors::SafetensorsFile& file) {
+                                              const safetensors::SafetensorsFile& file,
+                                              const std::set<std::string>& bound = {}) {
   std::vector<ir::Tensor> inputs;
   std::string missing, unknown;
   for (const ir::Value* v : graph.inputs()) {
@@ -30,7 +32,7 @@ Result<std::vector<ir::Tensor>> gather_inputs(const ir::Graph& graph,
     }
   }
   for (const safetensors::Tensor& t : file.tensors()) {
-    bool known = false;
+    bool known = bound.count(t.name) != 0;
     for (const ir::Value* v : graph.inputs()) known = known || v->name == t.name;
     if (!known) unknown += (unknown.empty() ? "'" : ", '") + t.name + "'";
   }
@@ -40,6 +42,23 @@ Result<std::vector<ir::Tensor>> gather_inputs(const ir::Graph& graph,
   }
   if (!unknown.empty()) return invalid_argument(file.path() + ": the graph has no inputs " + unknown);
   return inputs;
+}
+
+/// Fixes the inputs that choose branches; returns their names.
+Result<std::set<std::string>> bind_conditions(ir::Graph& graph, const safetensors::SafetensorsFile& file) {
+  std::set<std::string> names;
+  for (const auto& node : graph.nodes()) {
+    if (!node->is("If")) continue;
+    const ir::Value* condition = node->input(0);
+    for (const ir::Value* v : graph.inputs()) {
+      if (v == condition && v->dtype == DType::kBool && file.find(v->name)) names.insert(v->name);
+    }
+  }
+  if (names.empty()) return names;
+  DECANT_RETURN_IF_ERROR(ir::infer_types(graph));
+  for (const std::string& name : names)
+    DECANT_RETURN_IF_ERROR(passes::bind_input(graph, name, tensor_of(*file.find(name))));
+  return names;
 }
 
 Status write_outputs(const std::string& path, const std::vector<NamedOutput>& outputs) {
@@ -56,8 +75,8 @@ Status write_outputs(const std::string& path, const std::vector<NamedOutput>& ou
 Status forward(const std::string& model, const std::string& inputs_path, const std::string& outputs_path,
                const ForwardOptions& options, std::vector<double>* seconds,
                std::vector<std::pair<std::string, double>>* profile) {
-  DECANT_ASSIGN(const Layout layout, find_layout(model));
-  const Component* component = options.component.empty() ? layout.decoder() : layout.find(options.component);
+  DECANT_ASSIGN(const Layout layout, find_layout(model, options.dtype));
+  const Component* component = options.component.empty() ? layout.main() : layout.find(options.component);
   if (!component) {
     std::string names;
     for (const Component& c : layout.components) names += " " + c.name;
@@ -81,8 +100,10 @@ Status forward(const std::string& model, const std::string& inputs_path, const s
     return write_outputs(outputs_path, outputs);
   }
 
+  auto bound = bind_conditions(*graph, *file);
+  if (!bound.ok()) return std::move(bound).status().with_context(component->path);
   DECANT_RETURN_IF_ERROR(passes::optimize_for_forward(*graph).with_context(component->path));
-  DECANT_ASSIGN(std::vector<ir::Tensor> inputs, gather_inputs(*graph, *file));
+  DECANT_ASSIGN(std::vector<ir::Tensor> inputs, gather_inputs(*graph, *file, *bound));
   DECANT_ASSIGN(auto engine, runtime::Engine::create(options.threads, options.isa));
   runtime::PlanOptions plan_options;
   plan_options.states_in_place = false;  // inputs are a mapped, read-only file

@@ -61,6 +61,7 @@ Result<ComponentInfo> inspect_component(const Layout& layout, const Component& c
   ComponentInfo info;
   info.name = component.name;
   info.file = component.path;
+  info.role = to_string(component.role);
   info.bytes_on_disk = bytes_on_disk(component.path);
   DECANT_ASSIGN(auto graph, load_graph(layout, component));
   info.ops = count_ops(*graph);
@@ -68,7 +69,10 @@ Result<ComponentInfo> inspect_component(const Layout& layout, const Component& c
     if (v->constant)
       info.weights[std::string(to_string(v->dtype))] += static_cast<int64_t>(v->constant->bytes());
   }
+  auto branches = choose_cache_branch(*graph, true);
+  if (!branches.ok()) return std::move(branches).status().with_context(component.path);
   DECANT_RETURN_IF_ERROR(passes::optimize_for_forward(*graph).with_context(component.path));
+  if (*branches) info.inputs.emplace_back("use_cache_branch", "bool, fixed to true for what follows");
   for (const ir::Value* v : graph->inputs()) info.inputs.emplace_back(v->name, type_of(*v));
   for (const ir::Value* v : graph->outputs()) info.outputs.emplace_back(v->name, type_of(*v));
   for (const ir::State& s : graph->states) {
@@ -86,10 +90,13 @@ Result<ComponentInfo> inspect_component(const Layout& layout, const Component& c
 
 }  // namespace
 
-Result<Inspection> inspect(const std::string& path) {
-  DECANT_ASSIGN(const Layout layout, find_layout(path));
+Result<Inspection> inspect(const std::string& path, const std::string& dtype) {
+  DECANT_ASSIGN(const Layout layout, find_layout(path, dtype));
   Inspection result;
   result.layout = layout.description;
+  result.dtype = layout.dtype;
+  result.dtypes = layout.dtypes;
+  result.missing = layout.missing;
   for (const Component& c : layout.components) {
     DECANT_ASSIGN(ComponentInfo info, inspect_component(layout, c));
     result.components.push_back(std::move(info));

@@ -12,6 +12,7 @@ namespace decant::app {
 
 struct ComponentInfo {
   std::string name, file;
+  std::string role;  ///< "model", "decoder", ...: what it does when text is generated
   std::vector<std::pair<std::string, std::string>> inputs, outputs;  ///< name, "float32[batch, 3]"
   std::vector<std::string> states;     ///< "past_key_values.0.key -> present.0.key (growing, axis 2)"
   std::map<std::string, int64_t> ops;  ///< as the file has them
@@ -24,11 +25,14 @@ struct ComponentInfo {
 
 struct Inspection {
   std::string layout;
+  std::string dtype;                ///< of the files, where a repository has several
+  std::vector<std::string> dtypes;  ///< all there are
+  std::string missing;              ///< what text generation lacks; empty when nothing
   std::vector<ComponentInfo> components;
   std::vector<std::pair<int32_t, std::string>> stop_tokens;  ///< id, where it comes from
 };
 
 /// What MODEL is made of. Weights are not read.
-Result<Inspection> inspect(const std::string& path);
+Result<Inspection> inspect(const std::string& path, const std::string& dtype = "");
 
 }  // namespace decant::app

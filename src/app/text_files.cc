@@ -2,10 +2,10 @@
 
 #include <filesystem>
 
+#include "app/layouts/layouts.h"
 #include "app/source.h"
 #include "base/file_writer.h"
 #include "formats/huggingface/config.h"
-#include "formats/huggingface/generation_config.h"
 #include "formats/huggingface/tokenizer_config.h"
 
 namespace decant::app {
@@ -67,6 +67,12 @@ Result<TextFiles> TextFiles::load(const Layout& layout) {
       {"pad_token", &texts.tokenizer_config.pad_token}};
   for (const auto& [name, token] : specials) {
     if (*token) files.special_tokens_.emplace_back(name, **token);
+  }
+  files.generation_ = texts.generation_config;
+  if (layout.kind == Layout::Kind::kOnnx) {
+    DECANT_ASSIGN(const layouts::GenaiText genai, layouts::genai_text(layout.folder));
+    for (int64_t id : genai.eos_token_ids) files.stop_tokens_.add(static_cast<int32_t>(id), "genai_config");
+    if (genai.context_length && *genai.context_length > 0) files.max_positions_ = genai.context_length;
   }
   for (int64_t id : texts.generation_config.eos_token_ids)
     files.stop_tokens_.add(static_cast<int32_t>(id), "generation_config");

@@ -8,6 +8,7 @@
 
 #include "app/layout.h"
 #include "base/status.h"
+#include "formats/huggingface/generation_config.h"
 #include "text/streaming/stop_tokens.h"
 #include "text/template/chat_template.h"
 #include "text/tokenizer/tokenizer.h"
@@ -34,6 +35,9 @@ class TextFiles {
   /// Union of generation_config.json, config.json and the tokenizer's own end token.
   const text::StopTokens& stop_tokens() const { return stop_tokens_; }
 
+  /// generation_config.json, as far as it is read.
+  const huggingface::GenerationConfig& generation() const { return generation_; }
+
   /// max_position_embeddings of config.json, where there is one.
   std::optional<int64_t> max_positions() const { return max_positions_; }
   const std::string& chat_template_origin() const { return chat_template_origin_; }
@@ -48,6 +52,7 @@ class TextFiles {
   std::string chat_template_origin_;
   std::vector<std::pair<std::string, std::string>> special_tokens_;  ///< bos_token, eos_token, ...
   text::StopTokens stop_tokens_;
+  huggingface::GenerationConfig generation_;
   std::optional<int64_t> max_positions_;
 };
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "app/encoder.h"
 #include "app/text_files.h"
 #include "base/status.h"
 #include "runtime/session.h"
@@ -19,6 +20,7 @@ struct LoadOptions {
   int threads = 0;            ///< 0: the machine's physical cores, within the process's limits
   std::string isa;            ///< empty: the best
   int64_t max_cache_len = 0;  ///< positions of the cache; 0: the model's own limit, at most kDefaultCacheLen
+  std::string dtype;          ///< which of a repository's files; see find_layout
   bool with_text = true;      ///< load tokenizer and chat template (false: ids only)
 };
 
@@ -44,21 +46,37 @@ struct Generation {
   int64_t decode_steps = 0;  ///< forward runs after the prompt's
 };
 
-/// A decoder with its tokenizer and one sequence. Not thread-safe.
+/// A decoder with its tokenizer and one sequence; of an encoder-decoder model, the encoder too. Not
+/// thread-safe.
 class TextModel {
  public:
   static Result<std::unique_ptr<TextModel>> load(const std::string& path, const LoadOptions& options);
 
   /// Continues the sequence with `prompt` (ids) and generated tokens. `on_text` gets valid UTF-8 as it is
   /// settled. A generation that fills the cache ends with kLength.
+  /// An encoder-decoder model reads the prompt with its encoder and starts a new sequence with what the
+  /// generation configuration says.
   Result<Generation> generate(std::span<const int32_t> prompt, const GenerateOptions& options,
                               const std::function<void(std::string_view)>& on_text = nullptr);
 
+  /// The same from tensors, by the graphs' usual names: a speech model's `input_features`, or an encoder's
+  /// output. `decoder_prompt`: what the decoder starts with; empty: as the generation configuration says.
+  Result<Generation> generate(const NamedTensors& inputs, std::span<const int32_t> decoder_prompt,
+                              const GenerateOptions& options,
+                              const std::function<void(std::string_view)>& on_text = nullptr);
+
+  /// Whether the decoder reads what an encoder made of the prompt.
+  bool is_encoder_decoder() const { return encoder_ || crossed_; }
   runtime::Session& session() { return *session_; }
   const TextFiles& files() const { return *files_; }
   double load_seconds() const { return load_seconds_; }
 
  private:
+  Result<Generation> decode(std::span<const int32_t> prompt, const GenerateOptions& options,
+                            const std::function<void(std::string_view)>& on_text);
+
+  std::unique_ptr<Encoder> encoder_;
+  bool crossed_ = false;  ///< the session's graph has the encoder's inputs itself
   std::unique_ptr<runtime::Session> session_;
   std::optional<TextFiles> files_;
   double load_seconds_ = 0;

@@ -12,7 +12,7 @@ namespace decant::cli {
 namespace {
 
 struct Options {
-  std::string model, inputs, outputs, component, backend = "cpu", mode = "exact", compute_type = "f32";
+  std::string model, inputs, outputs, component, dtype, backend = "cpu", mode = "exact", compute_type = "f32";
   int repeat = 1;
   bool profile = false;
 };
@@ -25,6 +25,8 @@ Run add_forward(CLI::App& app, Common& common) {
   app.add_option("--inputs", o->inputs, "safetensors file with the graph's inputs by name")->required();
   app.add_option("--outputs", o->outputs, "safetensors file to write")->required();
   app.add_option("--component", o->component, "which graph of the export");
+  app.add_option("--dtype", o->dtype,
+                 "which of a repository's files: fp32, fp16, q8, int8, uint8, q4, q4f16, bnb4, ...");
   app.add_option("--backend", o->backend, "cpu, or reference: the graph as written on the reference kernels")
       ->check(CLI::IsMember({"cpu", "reference"}));
   app.add_option("--mode", o->mode, "exact: f32 accumulation")->check(CLI::IsMember({"exact", "fast"}));
@@ -36,13 +38,14 @@ Run add_forward(CLI::App& app, Common& common) {
   return [o, &common]() -> Status {
     app::ForwardOptions options;
     options.component = o->component;
+    options.dtype = o->dtype;
     options.reference = o->backend == "reference";
     options.threads = common.threads;
     options.isa = common.isa;
     options.repeat = o->repeat;
     std::vector<double> seconds;
     std::vector<std::pair<std::string, double>> profile;
-    DECANT_ASSIGN(const std::string model, resolve_model(o->model, common));
+    DECANT_ASSIGN(const std::string model, resolve_model(o->model, common, o->dtype));
     DECANT_RETURN_IF_ERROR(
         app::forward(model, o->inputs, o->outputs, options, &seconds, o->profile ? &profile : nullptr));
     for (const auto& [op, time] : profile) {

@@ -12,7 +12,7 @@ namespace decant::cli {
 namespace {
 
 struct Options : GenerationOptions {
-  std::string prompt, messages;
+  std::string prompt, messages, inputs;
   std::vector<int32_t> ids;
 };
 
@@ -47,16 +47,26 @@ void print_json(const app::TextModel& model, const app::Generation& g) {
 Run add_generate(CLI::App& app, Common& common) {
   auto o = std::make_shared<Options>();
   o->add_to(app);
-  auto* source = app.add_option_group("prompt", "exactly one of these");
+  auto* source = app.add_option_group("prompt", "one of these");
   source->add_option("--prompt", o->prompt, "text to continue");
   source->add_option("--messages", o->messages,
                      "JSON file: a list of messages, or an object with one; the chat template renders it");
   source->add_option("--ids", o->ids, "token ids, separated by commas")->delimiter(',');
-  source->require_option(1);
+  app.add_option(
+      "--inputs", o->inputs,
+      "safetensors file with tensors for the encoder, such as a speech model's input_features; --ids then "
+      "gives what the decoder starts with");
+  source->require_option(0, 1);
   return [o, &common]() -> Status {
-    DECANT_ASSIGN(const std::string path, resolve_model(o->model, common));
+    DECANT_ASSIGN(const std::string path, resolve_model(o->model, common, o->dtype));
     DECANT_ASSIGN(auto model, app::TextModel::load(path, o->load_options(common)));
-    DECANT_ASSIGN(const std::vector<int32_t> ids, prompt_ids(*o, model->files()));
+    const bool has_prompt = !o->ids.empty() || !o->messages.empty() || !o->prompt.empty();
+    if (!has_prompt && o->inputs.empty())
+      return invalid_argument("give one of --prompt, --messages and --ids");
+    std::vector<int32_t> ids;
+    if (has_prompt) {
+      DECANT_ASSIGN(ids, prompt_ids(*o, model->files()));
+    }
     std::function<void(std::string_view)> stream;
     if (!common.json) {
       stream = [](std::string_view piece) {
@@ -64,7 +74,14 @@ Run add_generate(CLI::App& app, Common& common) {
         std::fflush(stdout);
       };
     }
-    DECANT_ASSIGN(const app::Generation g, model->generate(ids, o->generate_options(), stream));
+    app::NamedTensors inputs;
+    if (!o->inputs.empty()) {
+      DECANT_ASSIGN(inputs, app::read_tensors(o->inputs));
+    }
+    auto generated = inputs.empty() ? model->generate(ids, o->generate_options(), stream)
+                                    : model->generate(inputs, ids, o->generate_options(), stream);
+    if (!generated.ok()) return std::move(generated).status();
+    const app::Generation& g = *generated;
     if (common.json) {
       print_json(*model, g);
     } else {

@@ -7,6 +7,8 @@ namespace decant::cli {
 void GenerationOptions::add_to(CLI::App& app) {
   app.add_option("MODEL", model, "an export's folder, an .onnx or .gguf file, or a checkpoint's folder")
       ->required();
+  app.add_option("--dtype", dtype,
+                 "which of a repository's files: fp32, fp16, q8, int8, uint8, q4, q4f16, bnb4, ...");
   app.add_option("--max-new-tokens", max_new_tokens, "stop after so many tokens")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
   app.add_option("--max-cache-len", max_cache_len, "positions of the key-value cache")
@@ -32,6 +34,7 @@ app::LoadOptions GenerationOptions::load_options(const Common& common) const {
   options.threads = common.threads;
   options.isa = common.isa;
   options.max_cache_len = max_cache_len;
+  options.dtype = dtype;
   return options;
 }
 

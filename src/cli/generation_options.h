@@ -10,7 +10,7 @@ namespace decant::cli {
 
 /// Options that `generate` and `chat` share.
 struct GenerationOptions {
-  std::string model, mode = "exact";
+  std::string model, dtype, mode = "exact";
   int64_t max_new_tokens = 256, max_cache_len = 0;
   float temperature = 0;
   int64_t top_k = 0;

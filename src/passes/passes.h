@@ -1,9 +1,11 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "base/status.h"
 #include "ir/graph.h"
+#include "ir/tensor.h"
 
 namespace decant::passes {
 
@@ -24,11 +26,19 @@ Result<bool> simplify(ir::Graph& graph);
 
 /// Older exporters label a mask's length "past + 1" whatever the number of new tokens: it becomes past + that
 /// number. (A run checks the dims it is given, so a label that was meant literally gives an error, not a
-/// wrong answer.)
+/// wrong answer.) A label computed from symbols that no input's dim gives ("encoder_length / 2") becomes a
+/// symbol.
 Result<bool> correct_labels(ir::Graph& graph);
 
 /// Gives scalar integer inputs a symbol for their value, so that lengths fed as tensors become dims.
 Result<bool> name_scalar_inputs(ir::Graph& graph);
+
+/// The input `name` becomes the constant `value`: what depends on it alone folds, branches on it are chosen.
+/// Fails when there is no such input or its dtype or dims do not fit; the error lists the inputs.
+Status bind_input(ir::Graph& graph, std::string_view name, const ir::Tensor& value);
+
+/// Drops inputs that no node reads and no output hands through (states stay).
+Result<bool> drop_unused_inputs(ir::Graph& graph);
 
 /// MatMul by Transpose of a constant matrix (a tied head) becomes FusedMatMul with transB: the table is read
 /// as stored.
@@ -61,8 +71,11 @@ Result<bool> join_heads(ir::Graph& graph);
 /// A scatter of consecutive positions into a cache becomes TensorScatter.
 Result<bool> lift_tensor_scatter(ir::Graph& graph);
 
+/// The name that exporters give the output of the state `input`; empty when the input is named like no state.
+std::string state_output_name(const std::string& input);
+
 /// Finds states by the names exporters give them (past_key_values.* / present.*, input.* / output.*) and
-/// their shapes.
+/// their shapes. Key-values of cross-attention, which never change, are not among them.
 Result<bool> detect_states(ir::Graph& graph);
 
 /// Growing key-value caches that only attention reads become fixed buffers of the new dim "max_cache_len",

@@ -12,15 +12,10 @@ using ir::Node;
 using ir::State;
 using ir::Value;
 
-/// The name that an exporter gives the output of the state `input`; empty when the input is no state.
-std::string output_name(const std::string& input) {
-  auto starts = [&](std::string_view prefix) { return input.compare(0, prefix.size(), prefix) == 0; };
-  if (starts("past_key_values.")) return "present." + input.substr(16);
-  if (starts("past_conv.") || starts("past_ssm.") || starts("past_recurrent."))
-    return "present_" + input.substr(5);
-  if (starts("past.")) return "present." + input.substr(5);
-  if (starts("input.")) return "output." + input.substr(6);
-  return "";
+/// Key-values of cross-attention: computed once from the encoder's output, the same at every step.
+bool is_cross(const std::string& input) {
+  return input.find(".encoder.") != std::string::npos ||
+         input.find("cross_attention_cache") != std::string::npos;
 }
 
 /// The axis along which `out` is longer than `in`; -1 when they have one shape; nothing when they do not fit.
@@ -37,11 +32,21 @@ std::optional<int> growing_axis(const ir::Shape& in, const ir::Shape& out) {
 
 }  // namespace
 
+std::string state_output_name(const std::string& input) {
+  auto starts = [&](std::string_view prefix) { return input.compare(0, prefix.size(), prefix) == 0; };
+  if (starts("past_key_values.")) return "present." + input.substr(16);
+  if (starts("past_conv.") || starts("past_ssm.") || starts("past_recurrent."))
+    return "present_" + input.substr(5);
+  if (starts("past.")) return "present." + input.substr(5);
+  if (starts("input.")) return "output." + input.substr(6);
+  return "";
+}
+
 Result<bool> detect_states(Graph& graph) {
   if (!graph.states.empty()) return false;
   for (Value* input : graph.inputs()) {
-    const std::string name = output_name(input->name);
-    if (name.empty() || !input->shape) continue;
+    const std::string name = state_output_name(input->name);
+    if (name.empty() || !input->shape || is_cross(input->name)) continue;
     for (Value* output : graph.outputs()) {
       if (output->name != name || !output->shape || output->dtype != input->dtype) continue;
       const auto axis = growing_axis(*input->shape, *output->shape);

@@ -193,6 +193,12 @@ bool PlanBuilder::resolvable(const Value& value) const {
   return true;
 }
 
+bool PlanBuilder::sized(const Value& value) const {
+  if (!value.producer) return resolvable(value);
+  const auto& outputs = value.producer->outputs();
+  return std::all_of(outputs.begin(), outputs.end(), [&](const Value* v) { return !v || resolvable(*v); });
+}
+
 bool PlanBuilder::writes_state_in_place(const Node& node) const {
   if (!options_.states_in_place || !node.is("TensorScatter")) return false;
   const ir::State* state = state_of_output(*plan_.graph_, node.output(0));
@@ -343,7 +349,7 @@ Status PlanBuilder::add_step(const Node& node, std::unique_ptr<Kernel> kernel, s
 void PlanBuilder::find_groups() {
   std::unordered_map<const Value*, std::vector<const Node*>> open;
   for (const auto& node : plan_.graph_->nodes()) {
-    if (!matmul_can_group(*node) || !resolvable(*node->input(0)) || !resolvable(*node->output(0))) continue;
+    if (!matmul_can_group(*node) || !sized(*node->input(0)) || !sized(*node->output(0))) continue;
     if (const Node* add = matmul_bias(*plan_.graph_, *node)) {
       bias_[node.get()] = add;
       grouped_.insert(add);

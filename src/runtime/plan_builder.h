@@ -34,6 +34,8 @@ class PlanBuilder {
   int new_value(const ir::Value& value, Plan::Storage storage);
   int root_of(int value) const;
   bool resolvable(const ir::Value& value) const;
+  /// Whether the plan knows the dims of everything that `value`'s producer makes.
+  bool sized(const ir::Value& value) const;
   bool writes_state_in_place(const ir::Node& node) const;
   void plan_memory();
   int64_t hint_bytes(const ir::Value& value) const;

@@ -7,6 +7,8 @@
 #include <limits>
 
 #include "base/half.h"
+#include "passes/passes.h"
+#include "runtime/convert.h"
 
 namespace decant::runtime {
 namespace {
@@ -54,23 +56,38 @@ Status Session::Buffer::reserve(size_t size) {
 }
 
 Result<std::unique_ptr<Session>> Session::create(std::unique_ptr<Plan> plan, int64_t capacity,
-                                                 int64_t default_capacity) {
+                                                 int64_t default_capacity, std::unique_ptr<Plan> first) {
   auto session = std::unique_ptr<Session>(new Session());
-  session->plan_ = std::move(plan);
-  DECANT_RETURN_IF_ERROR(session->classify(capacity, default_capacity));
-  DECANT_RETURN_IF_ERROR(session->allocate_states());
+  session->step_.plan = std::move(plan);
+  DECANT_RETURN_IF_ERROR(classify(session->step_));
+  DECANT_RETURN_IF_ERROR(session->choose_capacity(capacity, default_capacity));
+  DECANT_RETURN_IF_ERROR(session->allocate(session->step_));
+  if (first) {
+    session->first_ = std::make_unique<Runner>();
+    session->first_->plan = std::move(first);
+    DECANT_RETURN_IF_ERROR(classify(*session->first_));
+    DECANT_RETURN_IF_ERROR(session->allocate(*session->first_));
+  }
   return session;
 }
 
-Status Session::classify(int64_t capacity, int64_t default_capacity) {
-  const ir::Graph& graph = plan_->graph();
-  inputs_.resize(graph.inputs().size());
-  args_.resize(inputs_.size());
-  std::string unknown;
-  int64_t fixed_capacity = 0;
-  for (size_t i = 0; i < inputs_.size(); ++i) {
+Status Session::classify(Runner& runner) {
+  const ir::Graph& graph = runner.plan->graph();
+  runner.inputs = std::vector<Input>(graph.inputs().size());
+  runner.args.resize(runner.inputs.size());
+  const auto named = [&](std::string_view name) {
+    return std::any_of(graph.inputs().begin(), graph.inputs().end(),
+                       [&](const Value* v) { return v->name == name; });
+  };
+  // A graph that holds the encoder too calls the decoder's part "decoder_...": input_ids are the encoder's
+  // then.
+  const bool crossed = named("decoder_input_ids");
+  const std::string ids = crossed ? "decoder_input_ids" : "input_ids";
+  const std::string mask = crossed ? "decoder_attention_mask" : "attention_mask";
+  bool has_ids = false;
+  for (size_t i = 0; i < runner.inputs.size(); ++i) {
     const Value& v = *graph.inputs()[i];
-    Input& input = inputs_[i];
+    Input& input = runner.inputs[i];
     const size_t rank = v.shape->size();
     auto state =
         std::find_if(graph.states.begin(), graph.states.end(), [&](const State& s) { return s.input == &v; });
@@ -80,42 +97,72 @@ Status Session::classify(int64_t capacity, int64_t default_capacity) {
       const auto& outputs = graph.outputs();
       input.output =
           static_cast<size_t>(std::find(outputs.begin(), outputs.end(), state->output) - outputs.begin());
-      has_states_ = true;
-      if (state->kind == State::Kind::kKeyValue) {
-        if (state->form == State::Form::kGrowing) fixed_ = false;
-        const ir::Dim& dim = (*v.shape)[static_cast<size_t>(state->axis)];
-        if (state->form == State::Form::kFixed) {
-          capacity_dim_ = dim;
-          if (dim.is_constant()) fixed_capacity = dim.constant();
-        }
-      }
-    } else if (v.name == "input_ids" && rank == 2 && is_index(v.dtype)) {
+    } else if (v.name == ids && rank == 2 && is_index(v.dtype)) {
       input.role = Role::kIds;
-    } else if (v.name == "position_ids" && rank == 2 && is_index(v.dtype)) {
+      has_ids = true;
+    } else if ((v.name == "position_ids" || v.name == "decoder_position_ids") && rank == 2 &&
+               is_index(v.dtype)) {
       input.role = Role::kPositions;
-    } else if (starts_with(v.name, "attention_mask") && rank == 2 && is_index(v.dtype)) {
+    } else if (starts_with(v.name, mask) && rank == 2 && is_index(v.dtype)) {
       input.role = Role::kMask;
-    } else if (starts_with(v.name, "attention_mask") && rank == 4 && v.dtype == DType::kBool) {
+    } else if (starts_with(v.name, mask) && rank == 4 && v.dtype == DType::kBool) {
       input.role = Role::kBoolMask;
-    } else if (starts_with(v.name, "attention_mask") && rank == 4 && v.dtype == DType::kFloat32) {
+    } else if (starts_with(v.name, mask) && rank == 4 && v.dtype == DType::kFloat32) {
       input.role = Role::kAddedMask;
     } else if (v.name == "cache_length" && rank == 0 && is_index(v.dtype)) {
       input.role = Role::kLength;
     } else if (v.name == "cache_position" && rank == 1 && is_index(v.dtype)) {
       input.role = Role::kPositionList;
+    } else if ((v.name == "num_logits_to_keep" || v.name == "logits_to_keep") && rank == 0 &&
+               is_index(v.dtype)) {
+      input.role = Role::kKeptLogits;
+    } else if (v.name == "token_type_ids" && rank == 2 && is_index(v.dtype)) {
+      input.role = Role::kSegments;
     } else {
-      unknown += (unknown.empty() ? "'" : ", '") + v.name + "'";
+      input.role = Role::kConstant;
     }
   }
-  if (!unknown.empty()) return unsupported("text generation does not know how to feed the inputs " + unknown);
+  if (!has_ids)
+    return unsupported("the graph has no input '" + ids + "' of token ids; text generation needs one");
   const auto& outputs = graph.outputs();
   auto logits =
       std::find_if(outputs.begin(), outputs.end(), [](const Value* v) { return v->name == "logits"; });
   if (logits == outputs.end())
     return unsupported("the graph has no output named 'logits'; text generation needs one");
-  logits_output_ = static_cast<size_t>(logits - outputs.begin());
+  runner.logits_output = static_cast<size_t>(logits - outputs.begin());
+  return ok_status();
+}
 
+Status Session::choose_capacity(int64_t capacity, int64_t default_capacity) {
+  const ir::Graph& graph = step_.plan->graph();
+  int64_t fixed_capacity = 0;
+  piece_ = SIZE_MAX;
+  for (size_t i = 0; i < step_.inputs.size(); ++i) {
+    const Value& v = *graph.inputs()[i];
+    if (step_.inputs[i].role == Role::kIds) {
+      // Exports of one step take one id at a time.
+      const auto width = (*v.shape)[1].as_constant();
+      if (width && *width > 0) piece_ = static_cast<size_t>(*width);
+    }
+    if (step_.inputs[i].role != Role::kState) continue;
+    has_states_ = true;
+    const State& state = graph.states[step_.inputs[i].state];
+    if (state.kind != State::Kind::kKeyValue) continue;
+    if (state.form == State::Form::kGrowing) {
+      fixed_ = false;
+      continue;
+    }
+    const ir::Dim& dim = (*v.shape)[static_cast<size_t>(state.axis)];
+    capacity_dim_ = dim;
+    if (dim.is_constant()) fixed_capacity = dim.constant();
+  }
+  if (piece_ != SIZE_MAX && (piece_ != 1 || !has_states_)) {
+    return unsupported(
+        "the graph takes exactly " + std::to_string(piece_) +
+        " token ids at a time; text generation needs a length that varies, or one id and a past");
+  }
   if (has_states_ && fixed_) {
+    piece_ = std::min(piece_, kPromptPiece);
     if (fixed_capacity > 0 && capacity > 0 && capacity != fixed_capacity) {
       return invalid_argument("the export fixes its cache at " + std::to_string(fixed_capacity) +
                               " positions, " + std::to_string(capacity) +
@@ -129,10 +176,10 @@ Status Session::classify(int64_t capacity, int64_t default_capacity) {
   return ok_status();
 }
 
-Status Session::allocate_states() {
-  const ir::Graph& graph = plan_->graph();
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    Input& input = inputs_[i];
+Status Session::allocate(Runner& runner) {
+  const ir::Graph& graph = runner.plan->graph();
+  for (size_t i = 0; i < runner.inputs.size(); ++i) {
+    Input& input = runner.inputs[i];
     const Value& v = *graph.inputs()[i];
     input.dims.assign(v.shape->size(), 1);
     if (input.role == Role::kState) {
@@ -156,7 +203,7 @@ Status Session::allocate_states() {
       }
       DECANT_RETURN_IF_ERROR(input.buffer.reserve(std::max<size_t>(bytes, 64)));
     }
-    Arg& arg = args_[i];
+    Arg& arg = runner.args[i];
     arg.dtype = v.dtype;
     arg.dims = input.dims.data();
     arg.rank = static_cast<int32_t>(input.dims.size());
@@ -179,6 +226,15 @@ Status Session::fill(Input& input, const Value& value, std::span<const int64_t> 
   };
   switch (input.role) {
     case Role::kState:
+    case Role::kConstant:
+      break;
+    case Role::kKeptLogits:
+      DECANT_RETURN_IF_ERROR(input.buffer.reserve(64));
+      store_index(value.dtype, input.buffer.data, 0, 1);
+      break;
+    case Role::kSegments:
+      DECANT_RETURN_IF_ERROR(shape_of({1, n}));
+      for (int64_t i = 0; i < n; ++i) store_index(value.dtype, input.buffer.data, i, 0);
       break;
     case Role::kIds:
       DECANT_RETURN_IF_ERROR(shape_of({1, n}));
@@ -237,42 +293,50 @@ Status Session::append(std::span<const int64_t> ids) {
                         std::to_string(length_ + n) + " are needed; raise it with --max-cache-len " +
                         std::to_string(length_ + n) + " or more");
   }
+  if (first_ && length_ == 0) {
+    DECANT_RETURN_IF_ERROR(check_bound(*first_));
+    DECANT_RETURN_IF_ERROR(run(*first_, ids));
+    DECANT_RETURN_IF_ERROR(take_first_outputs());
+    length_ = n;
+    return ok_status();
+  }
+  DECANT_RETURN_IF_ERROR(check_bound(step_));
   if (!has_states_) {
     history_.insert(history_.end(), ids.begin(), ids.end());
     length_ = 0;
-    const Status s = run(history_);
+    const Status s = run(step_, history_);
     if (!s.ok()) history_.resize(history_.size() - ids.size());
     length_ = static_cast<int64_t>(history_.size());
     return s;
   }
   for (size_t at = 0; at < ids.size();) {
-    const size_t piece = fixed_ ? std::min(kPromptPiece, ids.size() - at) : ids.size();
-    DECANT_RETURN_IF_ERROR(run(ids.subspan(at, piece)));
+    const size_t piece = std::min(piece_, ids.size() - at);
+    DECANT_RETURN_IF_ERROR(run(step_, ids.subspan(at, piece)));
+    DECANT_RETURN_IF_ERROR(collect_states());
     length_ += static_cast<int64_t>(piece);
     at += piece;
   }
   return ok_status();
 }
 
-Status Session::run(std::span<const int64_t> ids) {
-  const ir::Graph& graph = plan_->graph();
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    Input& input = inputs_[i];
+Status Session::run(Runner& runner, std::span<const int64_t> ids) {
+  const ir::Graph& graph = runner.plan->graph();
+  for (size_t i = 0; i < runner.inputs.size(); ++i) {
+    Input& input = runner.inputs[i];
     DECANT_RETURN_IF_ERROR(fill(input, *graph.inputs()[i], ids));
-    Arg& arg = args_[i];
+    Arg& arg = runner.args[i];
     arg.data = input.buffer.data;
     arg.elements = 1;
     for (int64_t d : input.dims) arg.elements *= d;
   }
-  DECANT_RETURN_IF_ERROR(plan_->run(args_));
-  DECANT_RETURN_IF_ERROR(collect_states());
-  return take_logits();
+  DECANT_RETURN_IF_ERROR(runner.plan->run(runner.args));
+  return take_logits(runner);
 }
 
 Status Session::collect_states() {
-  for (Input& input : inputs_) {
+  for (Input& input : step_.inputs) {
     if (input.role != Role::kState) continue;
-    const Arg& out = plan_->output(input.output);
+    const Arg& out = step_.plan->output(input.output);
     if (out.data == input.buffer.data) continue;
     const size_t bytes = static_cast<size_t>(out.elements) * size_of(out.dtype);
     // Growing states are copied to a buffer with room to spare, so that few steps allocate.
@@ -283,8 +347,66 @@ Status Session::collect_states() {
   return ok_status();
 }
 
-Status Session::take_logits() {
-  const Arg& out = plan_->output(logits_output_);
+Status Session::take_first_outputs() {
+  const ir::Graph& graph = step_.plan->graph();
+  const auto& given = first_->plan->graph().outputs();
+  for (size_t i = 0; i < step_.inputs.size(); ++i) {
+    Input& input = step_.inputs[i];
+    const bool is_state = input.role == Role::kState;
+    if (!is_state && (input.role != Role::kConstant || input.bound)) continue;
+    const Value& v = *graph.inputs()[i];
+    const std::string name =
+        is_state ? graph.states[input.state].output->name : passes::state_output_name(v.name);
+    const auto found =
+        std::find_if(given.begin(), given.end(), [&](const Value* o) { return o->name == name; });
+    if (found == given.end()) {
+      if (!is_state) continue;
+      return unsupported("the first step's graph has no output '" + name + "', which the state '" + v.name +
+                         "' needs");
+    }
+    const Arg& out = first_->plan->output(static_cast<size_t>(found - given.begin()));
+    if (!is_state) {
+      DECANT_RETURN_IF_ERROR(set_constant(
+          step_, i, ir::Tensor::view(out.dtype, {out.dims, out.dims + out.rank}, out.data, nullptr)));
+      input.captured = true;
+      continue;
+    }
+    const State& state = graph.states[input.state];
+    if (state.kind != State::Kind::kKeyValue || out.dtype != v.dtype ||
+        out.rank != static_cast<int32_t>(input.dims.size()))
+      return unsupported("the first step's output '" + name + "' is " + ir::describe(out.dtype, out.shape()) +
+                         "; the state '" + v.name + "' is " + std::string(to_string(v.dtype)) +
+                         ir::to_string(*v.shape));
+    // Rows [0, length) of each head; a fixed cache is longer.
+    const auto axis = static_cast<size_t>(state.axis);
+    int64_t heads = 1;
+    size_t row = size_of(v.dtype);
+    for (size_t d = 0; d < input.dims.size(); ++d) {
+      if (d < axis) heads *= out.dims[d];
+      if (d > axis) row *= static_cast<size_t>(out.dims[d]);
+      const bool fits = d == axis ? !fixed_ || out.dims[d] <= input.dims[d] : out.dims[d] == input.dims[d];
+      if (!fits)
+        return invalid_model("the first step's output '" + name + "' is " +
+                             ir::describe(out.dtype, out.shape()) + ", the state '" + v.name + "' is " +
+                             ir::describe(v.dtype, input.dims));
+    }
+    const size_t from = row * static_cast<size_t>(out.dims[axis]);
+    if (!fixed_) {
+      input.dims[axis] = out.dims[axis];
+      const size_t bytes = from * static_cast<size_t>(heads);
+      if (bytes > input.buffer.bytes) DECANT_RETURN_IF_ERROR(input.buffer.reserve(bytes + bytes / 2));
+    }
+    const size_t to = row * static_cast<size_t>(input.dims[axis]);
+    for (int64_t h = 0; h < heads && from > 0; ++h) {
+      std::memcpy(input.buffer.data + static_cast<size_t>(h) * to,
+                  static_cast<const std::byte*>(out.data) + static_cast<size_t>(h) * from, from);
+    }
+  }
+  return ok_status();
+}
+
+Status Session::take_logits(Runner& runner) {
+  const Arg& out = runner.plan->output(runner.logits_output);
   if (out.rank < 2 || out.elements == 0)
     return invalid_model("the output 'logits' is " + ir::describe(out.dtype, out.shape()));
   const int64_t vocabulary = out.dims[out.rank - 1], at = out.elements - vocabulary;
@@ -304,16 +426,90 @@ Status Session::take_logits() {
   return ok_status();
 }
 
+Status Session::bind(std::string_view name, const ir::Tensor& value) {
+  bool found = false;
+  for (Runner* runner : {&step_, first_.get()}) {
+    for (size_t i = 0; runner && i < runner->inputs.size(); ++i) {
+      if (runner->inputs[i].role != Role::kConstant || runner->plan->graph().inputs()[i]->name != name)
+        continue;
+      DECANT_RETURN_IF_ERROR(set_constant(*runner, i, value));
+      runner->inputs[i].bound = true;
+      found = true;
+    }
+  }
+  if (!found) return not_found("the decoder has no input '" + std::string(name) + "' to bind");
+  return forget();
+}
+
+Status Session::set_constant(Runner& runner, size_t i, const ir::Tensor& value) {
+  const Value& v = *runner.plan->graph().inputs()[i];
+  Input& input = runner.inputs[i];
+  auto converted = convert(value, v.dtype);
+  if (!converted.ok() || value.rank() != v.shape->size()) {
+    return invalid_argument("input '" + v.name + "' is " + std::string(to_string(v.dtype)) +
+                            ir::to_string(*v.shape) + ", " + ir::describe(value) + " was given");
+  }
+  const ir::Tensor own = *std::move(converted);
+  DECANT_RETURN_IF_ERROR(input.buffer.reserve(std::max<size_t>(own.bytes(), 64)));
+  if (own.bytes()) std::memcpy(input.buffer.data, own.data(), own.bytes());
+  std::copy(own.dims().begin(), own.dims().end(), input.dims.begin());
+  return ok_status();
+}
+
+Status Session::check_bound(const Runner& runner) const {
+  std::string names;
+  for (size_t i = 0; i < runner.inputs.size(); ++i) {
+    const Input& input = runner.inputs[i];
+    if (input.role != Role::kConstant || input.bound || input.captured) continue;
+    names += (names.empty() ? "'" : ", '") + runner.plan->graph().inputs()[i]->name + "'";
+  }
+  if (names.empty()) return ok_status();
+  return invalid_argument("text generation does not know how to feed the inputs " + names +
+                          "; give them as tensors (--inputs)");
+}
+
+std::vector<std::string> Session::unbound() const {
+  std::vector<std::string> names;
+  const Runner& runner = first_ ? *first_ : step_;
+  for (size_t i = 0; i < runner.inputs.size(); ++i) {
+    const Input& input = runner.inputs[i];
+    if (input.role == Role::kConstant && !input.bound)
+      names.push_back(runner.plan->graph().inputs()[i]->name);
+  }
+  return names;
+}
+
+bool Session::has_constant(std::string_view name) const {
+  for (const Runner* runner : {&step_, static_cast<const Runner*>(first_.get())}) {
+    for (size_t i = 0; runner && i < runner->inputs.size(); ++i) {
+      if (runner->inputs[i].role == Role::kConstant && runner->plan->graph().inputs()[i]->name == name)
+        return true;
+    }
+  }
+  return false;
+}
+
+Status Session::forget() {
+  for (Input& input : step_.inputs) input.captured = false;
+  return rewind(0);
+}
+
 Status Session::rewind(int64_t length) {
   if (length < 0 || length > length_)
     return out_of_range("cannot rewind to " + std::to_string(length) + " of " + std::to_string(length_) +
                         " positions");
-  if (has_states_ && !fixed_) return unsupported("this graph's caches grow: they cannot be rewound");
-  const ir::Graph& graph = plan_->graph();
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i].role != Role::kState || graph.states[inputs_[i].state].kind != State::Kind::kCounter)
-      continue;
-    store_index(graph.inputs()[i]->dtype, inputs_[i].buffer.data, 0, length);
+  if (has_states_ && !fixed_ && length > 0)
+    return unsupported("this graph's caches grow: they cannot be rewound, only emptied");
+  const ir::Graph& graph = step_.plan->graph();
+  for (size_t i = 0; i < step_.inputs.size(); ++i) {
+    Input& input = step_.inputs[i];
+    if (input.role != Role::kState) continue;
+    const State& state = graph.states[input.state];
+    if (state.kind == State::Kind::kCounter) {
+      store_index(graph.inputs()[i]->dtype, input.buffer.data, 0, length);
+    } else if (state.form == State::Form::kGrowing) {
+      input.dims[static_cast<size_t>(state.axis)] = 0;
+    }
   }
   if (!has_states_) history_.resize(static_cast<size_t>(length));
   length_ = length;
@@ -322,10 +518,10 @@ Status Session::rewind(int64_t length) {
 
 int64_t Session::state_bytes() const {
   int64_t sum = 0;
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i].role != Role::kState) continue;
-    int64_t n = static_cast<int64_t>(size_of(plan_->graph().inputs()[i]->dtype));
-    for (int64_t d : inputs_[i].dims) n *= d;
+  for (size_t i = 0; i < step_.inputs.size(); ++i) {
+    if (step_.inputs[i].role != Role::kState) continue;
+    int64_t n = static_cast<int64_t>(size_of(step_.plan->graph().inputs()[i]->dtype));
+    for (int64_t d : step_.inputs[i].dims) n *= d;
     sum += n;
   }
   return sum;
@@ -333,13 +529,13 @@ int64_t Session::state_bytes() const {
 
 int64_t Session::state_bytes_per_position() const {
   int64_t sum = 0;
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i].role != Role::kState) continue;
-    const State& s = plan_->graph().states[inputs_[i].state];
+  for (size_t i = 0; i < step_.inputs.size(); ++i) {
+    if (step_.inputs[i].role != Role::kState) continue;
+    const State& s = step_.plan->graph().states[step_.inputs[i].state];
     if (s.kind != State::Kind::kKeyValue) continue;
-    int64_t n = static_cast<int64_t>(size_of(plan_->graph().inputs()[i]->dtype));
-    for (size_t axis = 0; axis < inputs_[i].dims.size(); ++axis) {
-      if (static_cast<int>(axis) != s.axis) n *= inputs_[i].dims[axis];
+    int64_t n = static_cast<int64_t>(size_of(step_.plan->graph().inputs()[i]->dtype));
+    for (size_t axis = 0; axis < step_.inputs[i].dims.size(); ++axis) {
+      if (static_cast<int>(axis) != s.axis) n *= step_.inputs[i].dims[axis];
     }
     sum += n;
   }
@@ -348,9 +544,9 @@ int64_t Session::state_bytes_per_position() const {
 
 bool Session::in_place() const {
   bool all = has_states_;
-  for (const Input& input : inputs_) {
-    if (input.role == Role::kState && plan_->graph().states[input.state].kind == State::Kind::kKeyValue)
-      all = all && plan_->in_place(input.output);
+  for (const Input& input : step_.inputs) {
+    if (input.role == Role::kState && step_.plan->graph().states[input.state].kind == State::Kind::kKeyValue)
+      all = all && step_.plan->in_place(input.output);
   }
   return all;
 }

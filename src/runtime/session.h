@@ -13,16 +13,30 @@
 namespace decant::runtime {
 
 /// One sequence run through a decoder plan (batch 1). Owns the states: fixed caches of a capacity, in place;
-/// growing ones; counters; or, for a graph without states, the ids themselves. Not thread-safe.
+/// growing ones; counters; or, for a graph without states, the ids themselves. What is neither a state nor
+/// made from the ids is a constant of the sequence (an encoder's output, key-values of its cross-attention,
+/// features): the caller binds it once. Not thread-safe.
 class Session {
  public:
-  /// `capacity`: positions of the cache, 0 for `default_capacity`. Fails when the graph has inputs a decoder
-  /// loop cannot feed, naming them, and when it fixes another capacity.
+  /// `capacity`: positions of the cache, 0 for `default_capacity`. `first`, when given, runs the first ids of
+  /// a sequence instead of `plan`: a decoder without a past, whose outputs become the states and the
+  /// constants of `plan` that are not bound. Fails when a plan has no ids to feed or no logits, and when it
+  /// fixes another capacity.
   static Result<std::unique_ptr<Session>> create(std::unique_ptr<Plan> plan, int64_t capacity,
-                                                 int64_t default_capacity);
+                                                 int64_t default_capacity,
+                                                 std::unique_ptr<Plan> first = nullptr);
+
+  /// Sets the constant input `name` of the plans that have it and starts a new sequence. The value is copied,
+  /// and converted where the graph wants another floating-point or integer dtype. kNotFound when no plan has
+  /// it.
+  Status bind(std::string_view name, const ir::Tensor& value);
+  /// The constants that no plan's output gives and that are not bound yet.
+  std::vector<std::string> unbound() const;
+  /// Whether `name` is a constant of one of the plans.
+  bool has_constant(std::string_view name) const;
 
   /// Runs ids at the end of the sequence; logits() then belong to the last of them. Fails without a change
-  /// when the capacity is passed, saying how to raise it.
+  /// when the capacity is passed, saying how to raise it, and when a constant has no value, naming it.
   Status append(std::span<const int64_t> ids);
 
   /// Logits of the last position, [vocabulary], valid until the next call.
@@ -31,17 +45,29 @@ class Session {
   int64_t length() const { return length_; }
   /// INT64_MAX where states grow.
   int64_t capacity() const { return capacity_; }
-  /// Forgets positions from `length` on. Fixed caches and graphs without states only.
+  /// Forgets positions from `length` on; where caches grow, only 0 will do.
   Status rewind(int64_t length);
 
   /// Bytes of state memory in all, and for one position.
   int64_t state_bytes() const;
   int64_t state_bytes_per_position() const;
   bool in_place() const;
-  Plan& plan() { return *plan_; }
+  Plan& plan() { return *step_.plan; }
 
  private:
-  enum class Role { kIds, kMask, kBoolMask, kAddedMask, kPositions, kLength, kPositionList, kState };
+  enum class Role {
+    kIds,
+    kMask,
+    kBoolMask,
+    kAddedMask,
+    kPositions,
+    kLength,
+    kPositionList,
+    kKeptLogits,
+    kSegments,
+    kState,
+    kConstant
+  };
   struct Buffer {
     std::byte* data = nullptr;
     size_t bytes = 0;
@@ -53,26 +79,38 @@ class Session {
   };
   struct Input {
     Role role = Role::kIds;
-    size_t state = 0;   ///< index into graph().states for kState
-    size_t output = 0;  ///< of a state: its output's position
+    size_t state = 0;                      ///< index into graph().states for kState
+    size_t output = 0;                     ///< of a state: its output's position
+    bool bound = false, captured = false;  ///< of a constant: set by the caller, or by the first plan
     std::vector<int64_t> dims;
     Buffer buffer;
   };
+  /// A plan with its inputs classified and their buffers.
+  struct Runner {
+    std::unique_ptr<Plan> plan;
+    std::vector<Input> inputs;
+    std::vector<Arg> args;
+    size_t logits_output = 0;
+  };
 
-  Status classify(int64_t capacity, int64_t default_capacity);
-  Status allocate_states();
-  Status run(std::span<const int64_t> ids);
+  static Status classify(Runner& runner);
+  Status choose_capacity(int64_t capacity, int64_t default_capacity);
+  Status allocate(Runner& runner);
+  Status run(Runner& runner, std::span<const int64_t> ids);
   Status fill(Input& input, const ir::Value& value, std::span<const int64_t> ids);
+  Status set_constant(Runner& runner, size_t i, const ir::Tensor& value);
+  Status check_bound(const Runner& runner) const;
   Status collect_states();
-  Status take_logits();
+  Status take_first_outputs();
+  Status take_logits(Runner& runner);
+  Status forget();
   int64_t mask_length(const ir::Dim& dim, int64_t total) const;
 
-  std::unique_ptr<Plan> plan_;
-  std::vector<Input> inputs_;
-  std::vector<Arg> args_;
+  Runner step_;
+  std::unique_ptr<Runner> first_;
   std::vector<int64_t> history_;  ///< all ids, for graphs without states
-  size_t logits_output_ = 0;
   bool has_states_ = false, fixed_ = true;
+  size_t piece_ = 0;  ///< most ids a run takes
   int64_t length_ = 0;
   int64_t capacity_ = INT64_MAX;
   ir::Dim capacity_dim_;
