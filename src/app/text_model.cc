@@ -93,6 +93,8 @@ Result<std::unique_ptr<TextModel>> TextModel::load(const std::string& path, cons
   }
   DECANT_ASSIGN(auto graph, load_graph(layout, *decoder));
   DECANT_RETURN_IF_ERROR(passes::optimize_for_generation(*graph).with_context(decoder->path));
+  if (options.compute_type == DType::kFloat16 || options.compute_type == DType::kBFloat16)
+    DECANT_RETURN_IF_ERROR(passes::hold_weights(*graph, options.compute_type).status());
   DECANT_ASSIGN(auto engine, runtime::Engine::create(options.threads, options.isa));
   DECANT_ASSIGN(auto plan, runtime::Plan::compile(std::move(graph), engine));
   const int64_t own_limit =
