@@ -10,10 +10,11 @@ Status clean(ir::Graph& graph) {
   for (int round = 0; round < 4; ++round) {
     DECANT_ASSIGN(const bool folded, fold_constants(graph));
     DECANT_ASSIGN(const bool simpler, simplify(graph));
+    DECANT_ASSIGN(const bool fewer, merge_equal(graph));
     graph.remove_dead();
     DECANT_RETURN_IF_ERROR(graph.sort());
     DECANT_RETURN_IF_ERROR(ir::infer_types(graph));
-    if (!folded && !simpler) break;
+    if (!folded && !simpler && !fewer) break;
   }
   return ok_status();
 }
@@ -25,8 +26,8 @@ Status lift(ir::Graph& graph, std::initializer_list<Pass> more) {
   DECANT_RETURN_IF_ERROR(name_scalar_inputs(graph).status());
   DECANT_RETURN_IF_ERROR(ir::infer_types(graph));
   DECANT_RETURN_IF_ERROR(clean(graph));
-  for (Pass pass : {&detect_states, &lift_tensor_scatter, &lift_rms_norm, &lift_swiglu, &lift_rotary,
-                    &lift_attention, &fold_weight_transpose}) {
+  for (Pass pass : {&detect_states, &split_gemm, &lift_tensor_scatter, &lift_norms, &lift_gelu, &lift_swiglu,
+                    &lift_rotary, &lift_attention, &fold_weight_transpose}) {
     DECANT_RETURN_IF_ERROR(pass(graph).status());
   }
   for (Pass pass : more) DECANT_RETURN_IF_ERROR(pass(graph).status());
