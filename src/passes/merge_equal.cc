@@ -50,6 +50,7 @@ struct AttributeKey {
 
 /// Equal for nodes that compute the same; empty for nodes that are left alone.
 std::string key_of(const Node& node) {
+  if (node.custom) return "";
   for (const std::string_view op : kRandom) {
     if (node.op() == op) return "";
   }
