@@ -38,6 +38,11 @@ echo "unit tests, release"
 ctest --test-dir build/release --output-on-failure -j "$jobs" --no-tests=error || failed+=(ctest-release)
 echo "end-to-end tests"
 build/venv/bin/python -m pytest tests/e2e -q -rs --durations=10 || failed+=(end-to-end)
+for kept in tests/scoreboards/*.txt; do
+  board=$(basename "$kept" .txt)
+  echo "scoreboard $board, its quick part"
+  build/venv/bin/python "tests/scoreboards/$board.py" --quick "build/scoreboards/$board-quick.tsv" || failed+=("scoreboard-$board")
+done
 
 if ((${#failed[@]})); then
   echo "failed: ${failed[*]}"

@@ -103,6 +103,8 @@ Status forward(const std::string& model, const std::string& inputs_path, const s
   auto bound = bind_conditions(*graph, *file);
   if (!bound.ok()) return std::move(bound).status().with_context(component->path);
   DECANT_RETURN_IF_ERROR(passes::optimize_for_forward(*graph).with_context(component->path));
+  if (options.compute_type == DType::kFloat16 || options.compute_type == DType::kBFloat16)
+    DECANT_RETURN_IF_ERROR(passes::hold_weights(*graph, options.compute_type).status());
   DECANT_ASSIGN(std::vector<ir::Tensor> inputs, gather_inputs(*graph, *file, *bound));
   DECANT_ASSIGN(auto engine, runtime::Engine::create(options.threads, options.isa));
   runtime::PlanOptions plan_options;

@@ -18,6 +18,9 @@ struct ForwardOptions {
   int threads = 0;
   std::string isa;
   int repeat = 1;
+  /// What weights of products are held in; kUndefined or kFloat32: as stored. Activations, norms, softmax,
+  /// scores and sums are f32 in every case.
+  DType compute_type = DType::kUndefined;
 };
 
 struct NamedOutput {

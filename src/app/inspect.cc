@@ -26,6 +26,19 @@ std::map<std::string, int64_t> count_ops(const ir::Graph& graph) {
   return counts;
 }
 
+/// Operators that lifting makes, where there are more of them than the file had.
+std::map<std::string, int64_t> count_lifted(const std::map<std::string, int64_t>& before,
+                                            const std::map<std::string, int64_t>& after) {
+  std::map<std::string, int64_t> counts;
+  for (const char* op : {"Attention", "Gelu", "LayerNormalization", "RMSNormalization", "RotaryEmbedding",
+                         "SwiGLU", "Swish", "TensorScatter"}) {
+    const auto now = after.find(op), then = before.find(op);
+    const int64_t more = (now == after.end() ? 0 : now->second) - (then == before.end() ? 0 : then->second);
+    if (more > 0) counts[op] = more;
+  }
+  return counts;
+}
+
 int64_t cache_bytes(const ir::Graph& graph) {
   int64_t sum = 0;
   for (const ir::State& s : graph.states) {
@@ -81,6 +94,7 @@ Result<ComponentInfo> inspect_component(const Layout& layout, const Component& c
                           std::to_string(s.axis) + ")");
   }
   info.compiled_ops = count_ops(*graph);
+  info.lifted = count_lifted(info.ops, info.compiled_ops);
   for (const auto& node : graph->nodes()) {
     if (!runtime::is_view(*node) && !runtime::make_kernel(*node)) ++info.reference_ops[op_name(*node)];
   }

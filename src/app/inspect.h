@@ -16,8 +16,9 @@ struct ComponentInfo {
   std::vector<std::pair<std::string, std::string>> inputs, outputs;  ///< name, "float32[batch, 3]"
   std::vector<std::string> states;     ///< "past_key_values.0.key -> present.0.key (growing, axis 2)"
   std::map<std::string, int64_t> ops;  ///< as the file has them
-  std::map<std::string, int64_t> compiled_ops;   ///< after the passes: what was lifted shows here
-  std::map<std::string, int64_t> reference_ops;  ///< of those, run on reference kernels
+  std::map<std::string, int64_t> compiled_ops;   ///< after the passes
+  std::map<std::string, int64_t> lifted;         ///< operators that the passes found in decomposed form
+  std::map<std::string, int64_t> reference_ops;  ///< of the compiled ones, run on reference kernels
   std::map<std::string, int64_t> weights;        ///< bytes by dtype
   int64_t bytes_on_disk = 0;
   int64_t cache_bytes_per_token = 0;

@@ -113,6 +113,8 @@ Result<std::unique_ptr<TextModel>> TextModel::load(const std::string& path, cons
   const auto compile = [&](const Component& c, bool with_past) -> Result<std::unique_ptr<runtime::Plan>> {
     DECANT_ASSIGN(auto graph, load_for_generation(layout, c, with_past, &branches));
     DECANT_RETURN_IF_ERROR(passes::optimize_for_generation(*graph).with_context(c.path));
+    if (options.compute_type == DType::kFloat16 || options.compute_type == DType::kBFloat16)
+      DECANT_RETURN_IF_ERROR(passes::hold_weights(*graph, options.compute_type).status());
     auto plan = runtime::Plan::compile(std::move(graph), engine);
     if (!plan.ok()) return std::move(plan).status().with_context(c.path);
     return plan;

@@ -6,13 +6,14 @@
 
 #include "app/forward.h"
 #include "cli/command.h"
+#include "cli/generation_options.h"
 #include "cli/resolve_model.h"
 
 namespace decant::cli {
 namespace {
 
 struct Options {
-  std::string model, inputs, outputs, component, dtype, backend = "cpu", mode = "exact", compute_type = "f32";
+  std::string model, inputs, outputs, component, dtype, backend = "cpu", mode = "exact", compute_type;
   int repeat = 1;
   bool profile = false;
 };
@@ -30,8 +31,7 @@ Run add_forward(CLI::App& app, Common& common) {
   app.add_option("--backend", o->backend, "cpu, or reference: the graph as written on the reference kernels")
       ->check(CLI::IsMember({"cpu", "reference"}));
   app.add_option("--mode", o->mode, "exact: f32 accumulation")->check(CLI::IsMember({"exact", "fast"}));
-  app.add_option("--compute-type", o->compute_type, "what half-precision graphs compute in")
-      ->check(CLI::IsMember({"f32"}));
+  add_compute_type(app, o->compute_type);
   app.add_option("--repeat", o->repeat, "run several times; with --json prints the timings")
       ->check(CLI::Range(1, 1000000));
   app.add_flag("--profile", o->profile, "print the seconds of each operator, the slowest first");
@@ -43,6 +43,7 @@ Run add_forward(CLI::App& app, Common& common) {
     options.threads = common.threads;
     options.isa = common.isa;
     options.repeat = o->repeat;
+    options.compute_type = compute_type(o->compute_type);
     std::vector<double> seconds;
     std::vector<std::pair<std::string, double>> profile;
     DECANT_ASSIGN(const std::string model, resolve_model(o->model, common, o->dtype));

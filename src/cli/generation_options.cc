@@ -4,6 +4,20 @@
 
 namespace decant::cli {
 
+void add_compute_type(CLI::App& app, std::string& name) {
+  app.add_option(
+         "--compute-type", name,
+         "hold the weights of products as f16 or bf16 (default and f32: as stored); sums, norms, softmax "
+         "and attention scores are f32 always")
+      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
+}
+
+DType compute_type(const std::string& name) {
+  if (name == "f16") return DType::kFloat16;
+  if (name == "bf16") return DType::kBFloat16;
+  return name.empty() ? DType::kUndefined : DType::kFloat32;
+}
+
 void GenerationOptions::add_to(CLI::App& app) {
   app.add_option("MODEL", model, "an export's folder, an .onnx or .gguf file, or a checkpoint's folder")
       ->required();
@@ -16,6 +30,7 @@ void GenerationOptions::add_to(CLI::App& app) {
   app.add_option("--mode", mode,
                  "exact: what the graph says, accumulated in f32 (fast is the same for dense weights)")
       ->check(CLI::IsMember({"exact", "fast"}));
+  add_compute_type(app, compute_type_name);
   app.add_option("--temperature", temperature, "0: the most probable token")->check(CLI::Range(0.0f, 100.0f));
   app.add_option("--top-k", top_k, "keep the k most probable tokens; 0: all")->check(CLI::NonNegativeNumber);
   app.add_option("--top-p", top_p, "keep the tokens that make up this probability")
@@ -35,6 +50,7 @@ app::LoadOptions GenerationOptions::load_options(const Common& common) const {
   options.isa = common.isa;
   options.max_cache_len = max_cache_len;
   options.dtype = dtype;
+  options.compute_type = compute_type(compute_type_name);
   return options;
 }
 

@@ -8,9 +8,13 @@
 
 namespace decant::cli {
 
+/// Adds --compute-type, and what its value means.
+void add_compute_type(CLI::App& app, std::string& name);
+DType compute_type(const std::string& name);
+
 /// Options that `generate` and `chat` share.
 struct GenerationOptions {
-  std::string model, dtype, mode = "exact";
+  std::string model, dtype, mode = "exact", compute_type_name;
   int64_t max_new_tokens = 256, max_cache_len = 0;
   float temperature = 0;
   int64_t top_k = 0;

@@ -31,6 +31,7 @@ ordered_json to_json(const app::Inspection& i) {
     j["states"] = c.states;
     j["ops"] = c.ops;
     j["ops_compiled"] = c.compiled_ops;
+    j["lifted"] = c.lifted;
     j["reference_ops"] = c.reference_ops;
     j["weights"] = c.weights;
     j["bytes_on_disk"] = c.bytes_on_disk;

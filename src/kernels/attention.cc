@@ -93,9 +93,13 @@ int64_t longest(const AttentionArgs& g) {
   return n;
 }
 
-void write_row(const KernelTable& t, float sum, const float* acc, int64_t n, float* out) {
-  std::copy(acc, acc + n, out);
-  t.scale(sum > 0 ? 1.0f / sum : 0.0f, out, n);
+void write_row(const KernelTable& t, const AttentionArgs& g, float sum, const float* acc, float* out) {
+  if (sum == 0) {
+    std::fill(out, out + g.v_dim, g.empty_row);
+    return;
+  }
+  std::copy(acc, acc + g.v_dim, out);
+  t.scale(1.0f / sum, out, g.v_dim);
 }
 
 /// Tasks of a call are (batch, key/value head, part of the positions).
@@ -216,7 +220,7 @@ void few_queries(const Context& ctx, const AttentionArgs& g, std::span<std::byte
         }
         for (int64_t d = 0; d < g.v_dim; ++d) sum[d] += weight * acc(i)[d];
       }
-      write_row(t, total, sum, g.v_dim, p.out(p.kv_head * group + r / g.q_len, r % g.q_len));
+      write_row(t, g, total, sum, p.out(p.kv_head * group + r / g.q_len, r % g.q_len));
     }
   }
 }
@@ -281,7 +285,7 @@ class BlockedWorker {
       add(key, n);
     }
     for (int64_t r = 0; r < rows_; ++r)
-      write_row(t_, sum_[r], acc_ + r * v_cols_, g_.v_dim, p_.out(head(r), query(r)));
+      write_row(t_, g_, sum_[r], acc_ + r * v_cols_, p_.out(head(r), query(r)));
   }
 
  private:

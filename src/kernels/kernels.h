@@ -104,7 +104,8 @@ struct AttentionArgs {
   int64_t mask_query_stride = 0, mask_key_stride = 1;
 
   float scale = 1.0f;
-  float softcap = 0.0f;  ///< > 0: x = softcap * tanh(x / softcap) on scaled scores, before the mask
+  float softcap = 0.0f;    ///< > 0: x = softcap * tanh(x / softcap) on scaled scores, before the mask
+  float empty_row = 0.0f;  ///< output of a query without any key
 };
 
 /// Bytes of scratch for any kv_length; reads the sizes of `args` only. Grows with threads and head dims, not

@@ -18,8 +18,9 @@ Status clean_scope(ir::Graph& graph, int depth, bool* changed) {
   }
   DECANT_ASSIGN(const bool folded, fold_constants(graph));
   DECANT_ASSIGN(const bool simpler, simplify(graph));
+  DECANT_ASSIGN(const bool fewer, merge_equal(graph));
   graph.remove_dead();
-  *changed = *changed || folded || simpler;
+  *changed = *changed || folded || simpler || fewer;
   return graph.sort();
 }
 
@@ -42,8 +43,8 @@ Status lift(ir::Graph& graph, std::initializer_list<Pass> more) {
   DECANT_RETURN_IF_ERROR(name_scalar_inputs(graph).status());
   DECANT_RETURN_IF_ERROR(ir::infer_types(graph));
   DECANT_RETURN_IF_ERROR(clean(graph));
-  for (Pass pass : {&detect_states, &lift_tensor_scatter, &lift_rms_norm, &lift_swiglu, &lift_rotary,
-                    &lift_attention, &fold_weight_transpose, &fold_batch_norm}) {
+  for (Pass pass : {&detect_states, &split_gemm, &lift_tensor_scatter, &lift_norms, &lift_gelu, &lift_swiglu,
+                    &lift_rotary, &lift_attention, &fold_weight_transpose, &fold_batch_norm}) {
     DECANT_RETURN_IF_ERROR(pass(graph).status());
   }
   for (Pass pass : more) DECANT_RETURN_IF_ERROR(pass(graph).status());

@@ -47,18 +47,32 @@ Result<bool> fold_weight_transpose(ir::Graph& graph);
 /// BatchNormalization of a Conv with constant f32 weights goes into its weights and bias; rounding differs.
 Result<bool> fold_batch_norm(ir::Graph& graph);
 
-/// x / sqrt(mean(x²) + ε) · w in the spellings of exporters becomes RMSNormalization.
-Result<bool> lift_rms_norm(ir::Graph& graph);
+/// Nodes that compute the same from the same inputs become one; so do equal small constants.
+Result<bool> merge_equal(ir::Graph& graph);
 
-/// x · sigmoid(x) becomes Swish, swish(g) · u becomes SwiGLU.
+/// Gemm with a constant matrix becomes a product and an addition.
+Result<bool> split_gemm(ir::Graph& graph);
+
+/// x / sqrt(mean(x²) + ε) · w in the spellings of exporters becomes RMSNormalization; LayerNormalization
+/// where the mean was taken off before, with a bias that is added. Arithmetic in half precision with casts to
+/// f32 inside is one f32 norm afterwards.
+Result<bool> lift_norms(ir::Graph& graph);
+
+/// ½ · x · (1 + erf(x / √2)) and its tanh approximation, multiplied in any order, become Gelu.
+Result<bool> lift_gelu(ir::Graph& graph);
+
+/// x · sigmoid(α · x) becomes Swish, swish(g) · u becomes SwiGLU.
 Result<bool> lift_swiglu(ir::Graph& graph);
 
-/// x · cos + rotate_half(x) · sin becomes RotaryEmbedding.
+/// x · cos + rotate_half(x) · sin becomes RotaryEmbedding: over all or the first channels, in halves or
+/// interleaved, with tables computed, constant, or gathered by position, where their two halves are provably
+/// equal.
 Result<bool> lift_rotary(ir::Graph& graph);
 
-/// softmax(q kᵀ · scale + mask) v, with repeated key-value heads, becomes Attention. A query row that may
-/// attend to nothing gives zeros afterwards, where the finite mask constants of exporters gave the mean of
-/// the values.
+/// softmax(q kᵀ · scale + mask) v, with repeated key-value heads, becomes Attention. Query rows that may
+/// attend to nothing stay what the source makes of them: zero where it guards them, NaN where infinities are
+/// added without a guard, a mean of all values where the masked scores are a finite number (such masks stay
+/// numbers).
 Result<bool> lift_attention(ir::Graph& graph);
 
 /// Attention loses a constant mask that hides nothing.
@@ -68,7 +82,8 @@ Result<bool> drop_open_masks(ir::Graph& graph);
 /// tensors.
 Result<bool> join_heads(ir::Graph& graph);
 
-/// A scatter of consecutive positions into a cache becomes TensorScatter.
+/// A scatter of consecutive positions into a cache (ScatterElements, or ScatterND on a transposed cache)
+/// becomes TensorScatter; a ScatterND that writes every element in order becomes what it writes.
 Result<bool> lift_tensor_scatter(ir::Graph& graph);
 
 /// The name that exporters give the output of the state `input`; empty when the input is named like no state.
@@ -90,6 +105,10 @@ Result<bool> keep_last_logits(ir::Graph& graph);
 /// Half-precision arithmetic is done in f32: activations are widened, weights and caches stay as stored,
 /// inputs and outputs keep their dtypes. Values differ from the stored dtype's by rounding only.
 Result<bool> widen_half(ir::Graph& graph);
+
+/// Matrices that f32 activations are multiplied with are converted to `dtype` when a plan is compiled. Values
+/// differ by the rounding of weights only: products are summed in f32, and all else stays f32.
+Result<bool> hold_weights(ir::Graph& graph, DType dtype);
 
 /// All lifts in order, then clean-up. Inputs and outputs stay as they are, but for half precision inside.
 Status optimize_for_forward(ir::Graph& graph);

@@ -125,7 +125,7 @@ TEST(LiftRmsNorm, TakesTheSpellingsOfExporters) {
       auto weight = ir::Tensor::allocate(DType::kFloat32, {4});
       std::copy(std::begin(w), std::end(w), weight->mutable_data_as<float>());
       g.add_output(node(g, "Mul", {g.add_constant("w", ir::Constant::from_tensor(*weight)), scaled}));
-      auto lifted = lift_rms_norm(g);
+      auto lifted = lift_norms(g);
       ASSERT_TRUE(lifted.ok() && *lifted) << pow << inverse;
       EXPECT_EQ(g.nodes().size(), 1u);
       EXPECT_FLOAT_EQ(g.nodes()[0]->float_attribute("epsilon", 0), 1e-6f);
@@ -142,7 +142,7 @@ TEST(LiftRmsNorm, LeavesOtherMeansAlone) {
   Value* scaled = node(g, "Div", {other, node(g, "Sqrt", {node(g, "Add", {mean, eps})})});
   g.add_output(
       node(g, "Mul", {g.add_constant("w", ir::Constant::from_tensor(ir::Tensor::scalar(2.0f))), scaled}));
-  auto lifted = lift_rms_norm(g);
+  auto lifted = lift_norms(g);
   ASSERT_TRUE(lifted.ok());
   EXPECT_FALSE(*lifted);
 }

@@ -30,6 +30,13 @@ Value* unchanged_input(const Node& node) {
   if (node.is("Transpose") && identity_permutation(node)) return x;
   if ((node.is("Expand") || node.is("Reshape")) && same_type(x, y)) return x;
   if (node.is("Concat") && node.inputs().size() == 1) return x;
+  if (node.is("Slice") && same_type(x, y)) {
+    // A part as long as the whole, in its order, is the whole.
+    const auto steps = node.input(4) ? ints(node.input(4)) : std::vector<int64_t>{};
+    bool forward = steps.has_value();
+    for (size_t i = 0; forward && i < steps->size(); ++i) forward = (*steps)[i] == 1;
+    if (forward) return x;
+  }
   const bool add = node.is("Add") || node.is("Sub"), multiply = node.is("Mul") || node.is("Div");
   if (add || multiply) {
     const double neutral = add ? 0.0 : 1.0;
@@ -53,6 +60,18 @@ Result<bool> simplify(Graph& graph) {
       graph.replace_all_uses(y, x);
       changed = true;
       continue;
+    }
+    // Transpose of Transpose: one does for both.
+    if (Node* inner = node->is("Transpose") ? producer(node->input(0), "Transpose") : nullptr) {
+      const auto* outer_perm = node->attribute<std::vector<int64_t>>("perm");
+      const auto* inner_perm = inner->attribute<std::vector<int64_t>>("perm");
+      if (outer_perm && inner_perm && outer_perm->size() == inner_perm->size()) {
+        std::vector<int64_t> both;
+        for (const int64_t axis : *outer_perm) both.push_back((*inner_perm)[static_cast<size_t>(axis)]);
+        node->attributes["perm"] = both;
+        node->set_input(0, inner->input(0));
+        changed = true;
+      }
     }
     // Reshape of Reshape: the outer one can read the inner one's input.
     if (Node* inner = node->is("Reshape") ? producer(node->input(0), "Reshape") : nullptr) {

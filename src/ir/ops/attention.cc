@@ -63,6 +63,7 @@ Result<Tensor> join_cache(const Node& node, const Tensor* past, const Tensor& fr
 struct Settings {
   double scale, softcap;
   bool causal;
+  double empty_row;
   int64_t left, right, mode;
 };
 
@@ -145,7 +146,8 @@ Status infer_attention(InferContext& context) {
 ///   score = softcap(q . k * scale) + mask; keys past the causal frontier (j > p), outside the windows
 ///   (p - left <= j <= p + right) or behind nonpad_kv_seqlen are taken out, and so are those the mask does
 ///   not reach.
-/// A row without any key left is zero.
+/// A row without any key left is zero; beyond ONNX, with the attribute empty_rows_nan it is NaN, which is
+/// what a plain softmax of such a row gives.
 EvalResult eval_attention(const Node& node, EvalInputs inputs) {
   const Tensor &query = *inputs[0], &key = *inputs[1], &value = *inputs[2];
   const Tensor *mask = optional_input(inputs, kMask), *past_key = optional_input(inputs, kPastKey);
@@ -202,6 +204,8 @@ EvalResult eval_attention(const Node& node, EvalInputs inputs) {
                                                         : 1 / std::sqrt(static_cast<double>(q.size));
   set.softcap = node.float_attribute("softcap", 0.0f);
   set.causal = node.int_attribute("is_causal", 0) != 0;
+  set.empty_row =
+      node.int_attribute("empty_rows_nan", 0) != 0 ? std::numeric_limits<double>::quiet_NaN() : 0.0;
   set.left = node.int_attribute("left_window_size", -1);
   set.right = node.int_attribute("right_window_size", -1);
   set.mode = node.int_attribute("qk_matmul_output_mode", 0);
@@ -261,7 +265,7 @@ EvalResult eval_attention(const Node& node, EvalInputs inputs) {
         }
         double* yi = out.data() + y.offset(b, h, i);
         for (int64_t j = 0; j < total; ++j) {
-          const double weight = sum == 0 ? 0.0 : row[static_cast<size_t>(j)] / sum;
+          const double weight = sum == 0 ? set.empty_row : row[static_cast<size_t>(j)] / sum;
           if (shown != nullptr && set.mode == 3) shown[j] = weight;
           if (weight == 0) continue;
           const double* vj = v_data.data() + (kv_row * total + j) * v.size;

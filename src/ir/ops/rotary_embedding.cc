@@ -21,7 +21,7 @@ Status infer_rotary(InferContext& context) {
 /// Rotates pairs of elements of each head by the angle of their position (ONNX RotaryEmbedding-23):
 /// (x1, x2) -> (cos x1 - sin x2, sin x1 + cos x2). X is [batch, heads, sequence, size] or [batch, sequence,
 /// heads * size]; caches are [positions, half] with position_ids [batch, sequence], else [batch, sequence,
-/// half].
+/// half], where beyond ONNX a batch of 1 serves all rows.
 EvalResult eval_rotary(const Node& node, EvalInputs inputs) {
   const Tensor &x = *inputs[0], &cos_cache = *inputs[1], &sin_cache = *inputs[2];
   const Tensor* positions = optional_input(inputs, 3);
@@ -39,8 +39,9 @@ EvalResult eval_rotary(const Node& node, EvalInputs inputs) {
     return node_error(node, fmt::format("cannot rotate {} of {} elements", rotated, size));
   }
   const int64_t half = rotated / 2;
+  const bool shared = positions == nullptr && cos_cache.rank() == 3 && cos_cache.dims()[0] == 1;
   const Dims expected = positions != nullptr ? Dims{cos_cache.rank() == 2 ? cos_cache.dims()[0] : 0, half}
-                                             : Dims{batch, sequence, half};
+                                             : Dims{shared ? 1 : batch, sequence, half};
   if (cos_cache.dims() != expected || sin_cache.dims() != expected) {
     return node_error(node,
                       fmt::format("caches {} and {} do not fit", describe(cos_cache), describe(sin_cache)));
@@ -54,9 +55,9 @@ EvalResult eval_rotary(const Node& node, EvalInputs inputs) {
   std::vector<double> out = in;
   for (int64_t b = 0; b < batch; ++b) {
     for (int64_t s = 0; s < sequence; ++s) {
-      int64_t row = b * sequence + s;
+      int64_t row = (shared ? 0 : b * sequence) + s;
       if (positions != nullptr) {
-        row = positions->int_at(row);
+        row = positions->int_at(b * sequence + s);
         if (row < -expected[0] || row >= expected[0]) {
           return node_error(node, fmt::format("position {} is outside a cache of {}", row, expected[0]));
         }

@@ -50,7 +50,7 @@ void attention(const AttentionArgs& g) {
             total += std::exp(score - top);
             sum += std::exp(score - top) * element(g.v, g.kv_dtype, v + d);
           }
-          out[d] = total > 0 ? static_cast<float>(sum / total) : 0.0f;
+          out[d] = total > 0 ? static_cast<float>(sum / total) : g.empty_row;
         }
       }
     }

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 
 #include "runtime/kernel.h"
 
@@ -38,7 +39,9 @@ class Attention final : public Kernel {
       : causal_(node.int_attribute("is_causal", 0) != 0),
         window_(node.int_attribute("left_window_size", -1)),
         scale_(node.float_attribute("scale", 0.0f)),
-        softcap_(node.float_attribute("softcap", 0.0f)) {
+        softcap_(node.float_attribute("softcap", 0.0f)),
+        empty_row_(node.int_attribute("empty_rows_nan", 0) != 0 ? std::numeric_limits<float>::quiet_NaN()
+                                                                : 0.0f) {
     if (node.input(0)->shape->size() == 3) {
       q_heads_ = node.int_attribute("q_num_heads", 0);
       kv_heads_ = node.int_attribute("kv_num_heads", 0);
@@ -129,6 +132,7 @@ class Attention final : public Kernel {
     a.window_left = window_;
     a.scale = scale_ > 0 ? scale_ : 1.0f / std::sqrt(static_cast<float>(a.qk_dim));
     a.softcap = softcap_;
+    a.empty_row = k.length > 0 ? empty_row_ : 0.0f;  // a product over no keys is zero
     if (in.size() > 3 && in[3]) {
       const Arg& mask = in[3];
       a.mask = mask.data;
@@ -155,7 +159,7 @@ class Attention final : public Kernel {
 
   bool causal_;
   int64_t window_;
-  float scale_, softcap_;
+  float scale_, softcap_, empty_row_;
   int64_t q_heads_ = 0, kv_heads_ = 0;  ///< of operands of rank 3
 };
 

@@ -16,8 +16,21 @@ std::unique_ptr<Kernel> make(const Node& node) {
   });
 }
 
+/// x · sigmoid(α · x).
 std::unique_ptr<Kernel> make_swish(const Node& node) {
-  return node.float_attribute("alpha", 1.0f) == 1.0f ? make<UnaryOp::kSilu>(node) : nullptr;
+  const float alpha = node.float_attribute("alpha", 1.0f);
+  if (alpha == 1.0f) return make<UnaryOp::kSilu>(node);
+  if (alpha == 0.0f) return nullptr;
+  if (node.input(0)->dtype != DType::kFloat32) return nullptr;
+  return kernel_of([alpha](const Call& call) {
+    const auto* x = call.inputs[0].as<const float>();
+    auto* y = call.outputs[0].as<float>();
+    const int64_t n = call.inputs[0].elements;
+    for (int64_t i = 0; i < n; ++i) y[i] = alpha * x[i];
+    kernels::unary(call.kernels, UnaryOp::kSilu, y, y, n);
+    for (int64_t i = 0; i < n; ++i) y[i] /= alpha;
+    return ok_status();
+  });
 }
 
 std::unique_ptr<Kernel> make_gelu(const Node& node) {
