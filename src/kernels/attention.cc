@@ -47,6 +47,7 @@ struct Problem {
   float* out(int64_t head, int64_t i) const {
     return g.out + batch * g.out_strides.batch + head * g.out_strides.head + i * g.out_strides.position;
   }
+  const float* sink(int64_t head) const { return g.sinks ? g.sinks + head : nullptr; }
   const void* mask(int64_t head, int64_t i) const {
     return element_at(g.mask, g.mask_dtype,
                       batch * g.mask_batch_stride + head * g.mask_head_stride + i * g.mask_query_stride);
@@ -63,7 +64,11 @@ int64_t longest(const AttentionArgs& g) {
   return n;
 }
 
-void write_row(const KernelTable& t, float sum, const float* acc, int64_t n, float* out) {
+/// Divides by the sum of the weights, which are relative to the largest score `max`; a sink is one more of
+/// them.
+void write_row(const KernelTable& t, float max, float sum, const float* sink, const float* acc, int64_t n,
+               float* out) {
+  if (sink && sum > 0) sum += std::exp(*sink - max);
   std::copy(acc, acc + n, out);
   t.scale(sum > 0 ? 1.0f / sum : 0.0f, out, n);
 }
@@ -174,7 +179,8 @@ void few_queries(const Context& ctx, const AttentionArgs& g, std::span<std::byte
         }
         for (int64_t d = 0; d < g.v_dim; ++d) sum[d] += weight * acc(i)[d];
       }
-      write_row(t, total, sum, g.v_dim, p.out(p.kv_head * group + r / g.q_len, r % g.q_len));
+      const int64_t q_head = p.kv_head * group + r / g.q_len;
+      write_row(t, top, total, p.sink(q_head), sum, g.v_dim, p.out(q_head, r % g.q_len));
     }
   }
 }
@@ -231,7 +237,8 @@ class BlockedWorker {
       add(key, n);
     }
     for (int64_t r = 0; r < rows_; ++r)
-      write_row(t_, sum_[r], acc_ + r * v_cols_, g_.v_dim, p_.out(head(r), query(r)));
+      write_row(t_, max_[r], sum_[r], p_.sink(head(r)), acc_ + r * v_cols_, g_.v_dim,
+                p_.out(head(r), query(r)));
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ir/op.h"
+#include "runtime/ops/gather.h"
 #include "runtime/ops/matmul.h"
 
 namespace decant::runtime {
@@ -116,8 +117,8 @@ Result<int> PlanBuilder::value_index(const Value* value) {
   if (auto it = index_.find(value); it != index_.end()) return it->second;
   if (!value->constant) return internal_error("value '" + value->name + "' is used before its definition");
   DECANT_ASSIGN(ir::Tensor tensor, value->constant->materialize());
-  // Tensors inside a model file stand at any address. Small ones move to where scalar code may read them; large ones
-  // are weights, which products and gathers read with unaligned loads.
+  // Tensors inside a model file stand at any address. Small ones move to where scalar code may read them;
+  // large ones are weights, which products and gathers read with unaligned loads.
   const bool unaligned = reinterpret_cast<uintptr_t>(tensor.data()) % size_of(tensor.dtype()) != 0;
   if (unaligned && tensor.bytes() <= kLargestMoved) {
     DECANT_ASSIGN(ir::Tensor aligned, ir::Tensor::allocate(tensor.dtype(), tensor.dims()));
@@ -191,8 +192,9 @@ Status PlanBuilder::add_node(const Node& node) {
     return add_step(node, std::make_unique<DimsKernel>(plan_.dims_program_, std::move(slots)), {},
                     std::move(outputs));
   }
+  const bool decodes = !options_.reference && gathers_packed_rows(node);
   for (const Value* v : node.inputs()) {
-    if (v && !needed_.count(v)) {
+    if ((v && !needed_.count(v)) || (decodes && v == node.input(0))) {
       inputs.push_back(-1);
       continue;
     }
@@ -246,7 +248,7 @@ Status PlanBuilder::add_step(const Node& node, std::unique_ptr<Kernel> kernel, s
 void PlanBuilder::find_groups() {
   std::unordered_map<const Value*, std::vector<const Node*>> open;
   for (const auto& node : plan_.graph_->nodes()) {
-    if (!matmul_can_group(*node)) continue;
+    if (!matmul_can_group(*node) || !resolvable(*node->output(0)) || !resolvable(*node->input(0))) continue;
     std::vector<const Node*>& members = open[node->input(0)];
     if (members.size() == kernels::kMaxMatmulParts) members.clear();
     members.push_back(node.get());

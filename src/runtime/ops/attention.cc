@@ -16,7 +16,7 @@ AttentionStrides dense_strides(const Arg& x) {
 }
 
 /// ONNX Attention-24 on 4-D operands without past inputs: k and v are the whole buffers; nonpad_kv_seqlen
-/// (input 6) says how much of them is valid.
+/// (input 6) says how much of them is valid. Input 7: a sink for each head.
 class Attention final : public Kernel {
  public:
   explicit Attention(const Node& node)
@@ -26,7 +26,7 @@ class Attention final : public Kernel {
         softcap_(node.float_attribute("softcap", 0.0f)) {}
 
   size_t scratch_bytes(std::span<const Arg> in, std::span<const Arg> out, int threads) const override {
-    return kernels::attention_scratch_bytes(arguments(in, out), threads);
+    return kernels::attention_scratch_bytes(arguments(in, out), threads) + offset_bytes(in[0].dims[0]);
   }
 
   Status run(const Call& call) override {
@@ -50,27 +50,29 @@ class Attention final : public Kernel {
       }
       args.kv_lengths = valid->as<const int64_t>();
     }
-    int64_t offset = 0;
-    if (causal_ && args.batch == 1 && valid) offset = args.kv_lengths[0] - args.q_len;
-    if (causal_ && args.batch > 1 && valid) {
-      for (int64_t b = 1; b < args.batch; ++b) {
-        if (args.kv_lengths[b] != args.kv_lengths[0])
-          return unsupported("causal attention over rows of unequal lengths");
-      }
-      offset = args.kv_lengths[0] - args.q_len;
+    std::span<std::byte> scratch = call.scratch;
+    if (causal_ && valid) {  // the queries are the last of the valid positions
+      const size_t bytes = offset_bytes(args.batch);
+      auto* offsets = reinterpret_cast<int64_t*>(scratch.data());
+      for (int64_t b = 0; b < args.batch; ++b) offsets[b] = args.kv_lengths[b] - args.q_len;
+      args.offsets = offsets;
+      scratch = scratch.subspan(bytes);
     }
-    args.offset = offset;
-    kernels::attention(call.kernels, args, call.scratch);
+    kernels::attention(call.kernels, args, scratch);
     return ok_status();
   }
 
  private:
+  static size_t offset_bytes(int64_t batch) { return (static_cast<size_t>(batch) * 8 + 63) / 64 * 64; }
+
   static Status check(std::span<const Arg> in) {
     const Arg &q = in[0], &k = in[1], &v = in[2];
     if (k.dims[0] != q.dims[0] || v.dims[0] != q.dims[0] || k.dims[1] != v.dims[1] ||
         k.dims[2] != v.dims[2] || k.dims[3] != q.dims[3] || k.dims[1] == 0 || q.dims[1] % k.dims[1] != 0) {
       return invalid_argument("query, key and value shapes do not fit each other");
     }
+    if (in.size() > 7 && in[7] && in[7].elements != q.dims[1])
+      return invalid_argument("the sinks are not one for each head");
     if (in.size() <= 3 || !in[3]) return ok_status();
     const Arg& mask = in[3];
     const int64_t full[4] = {k.dims[2], q.dims[2], q.dims[1], q.dims[0]};
@@ -106,6 +108,7 @@ class Attention final : public Kernel {
     a.window_left = window_;
     a.scale = scale_ > 0 ? scale_ : 1.0f / std::sqrt(static_cast<float>(a.qk_dim));
     a.softcap = softcap_;
+    if (in.size() > 7 && in[7]) a.sinks = in[7].as<const float>();
     if (in.size() > 3 && in[3]) {
       const Arg& mask = in[3];
       a.mask = mask.data;
@@ -142,6 +145,7 @@ std::unique_ptr<Kernel> make(const Node& node) {
   }
   if (q->dtype != DType::kFloat32 || !is_cache_dtype(k->dtype) || v->dtype != k->dtype) return nullptr;
   if (node.input(4) || node.input(5)) return nullptr;
+  if (node.input(7) && node.input(7)->dtype != DType::kFloat32) return nullptr;
   if (mask && (!mask->shape || (mask->dtype != DType::kFloat32 && mask->dtype != DType::kBool)))
     return nullptr;
   if (node.int_attribute("right_window_size", -1) >= 0 && node.int_attribute("is_causal", 0) == 0)
