@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/half.h"
+#include "ir/packed_constant.h"
 
 namespace decant::ir {
 namespace {
@@ -176,6 +177,9 @@ Status Constant::read_rows(int64_t begin, int64_t end, std::span<std::byte> out)
 ConstantPtr cast_constant(ConstantPtr constant, DType dtype) {
   if (constant->dtype() == dtype || !is_float(constant->dtype()) || !is_float(dtype)) return constant;
   std::vector<int64_t> dims = constant->dims();
+  if (const PackedConstant* packed = constant->packed(); packed && dtype != DType::kFloat64) {
+    if (auto decoded = packed_constant(dtype, dims, *packed); decoded.ok()) return *decoded;
+  }
   return Constant::from_rows(dtype, std::move(dims), std::make_shared<CastRows>(std::move(constant), dtype));
 }
 

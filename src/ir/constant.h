@@ -12,6 +12,8 @@
 
 namespace decant::ir {
 
+struct PackedConstant;
+
 /// Produces a constant's elements by ranges of its leading dim, so that a writer needs memory for one range
 /// only. Implementations hold their inputs mapped and are immutable and thread-safe.
 class RowSource {
@@ -20,6 +22,8 @@ class RowSource {
   /// Writes rows [begin, end) of the leading dim, dense and row-major, in the constant's dtype. `out` has
   /// exactly that many bytes.
   virtual Status read_rows(int64_t begin, int64_t end, std::span<std::byte> out) const = 0;
+  /// The packed weights that the rows are decoded from; null when they are no such thing.
+  virtual const PackedConstant* packed() const { return nullptr; }
 };
 
 /// A tensor known before the run: either bytes in memory (mapped from a file, or owned), or rows computed
@@ -52,6 +56,8 @@ class Constant {
   /// begin and end at whole bytes; strings have no bytes.
   Status read_rows(int64_t begin, int64_t end, std::span<std::byte> out) const;
   int64_t rows() const { return dims_.empty() ? 1 : dims_[0]; }
+  /// How the elements are packed (ir/packed_constant.h); null for dense and otherwise computed ones.
+  const PackedConstant* packed() const { return source_ ? source_->packed() : nullptr; }
 
  private:
   Constant() = default;

@@ -47,6 +47,7 @@ struct Problem {
   float* out(int64_t head, int64_t i) const {
     return g.out + batch * g.out_strides.batch + head * g.out_strides.head + i * g.out_strides.position;
   }
+  const float* sink(int64_t head) const { return g.sinks ? g.sinks + head : nullptr; }
   const void* mask(int64_t head, int64_t i) const {
     return element_at(g.mask, g.mask_dtype,
                       batch * g.mask_batch_stride + head * g.mask_head_stride + i * g.mask_query_stride);
@@ -93,11 +94,15 @@ int64_t longest(const AttentionArgs& g) {
   return n;
 }
 
-void write_row(const KernelTable& t, const AttentionArgs& g, float sum, const float* acc, float* out) {
+/// Divides by the sum of the weights, which are relative to the largest score `max`; a sink is one more of
+/// them.
+void write_row(const KernelTable& t, const AttentionArgs& g, float max, float sum, const float* sink,
+               const float* acc, float* out) {
   if (sum == 0) {
     std::fill(out, out + g.v_dim, g.empty_row);
     return;
   }
+  if (sink) sum += std::exp(*sink - max);
   std::copy(acc, acc + g.v_dim, out);
   t.scale(1.0f / sum, out, g.v_dim);
 }
@@ -220,7 +225,8 @@ void few_queries(const Context& ctx, const AttentionArgs& g, std::span<std::byte
         }
         for (int64_t d = 0; d < g.v_dim; ++d) sum[d] += weight * acc(i)[d];
       }
-      write_row(t, g, total, sum, p.out(p.kv_head * group + r / g.q_len, r % g.q_len));
+      const int64_t q_head = p.kv_head * group + r / g.q_len;
+      write_row(t, g, top, total, p.sink(q_head), sum, p.out(q_head, r % g.q_len));
     }
   }
 }
@@ -285,7 +291,7 @@ class BlockedWorker {
       add(key, n);
     }
     for (int64_t r = 0; r < rows_; ++r)
-      write_row(t_, g_, sum_[r], acc_ + r * v_cols_, p_.out(head(r), query(r)));
+      write_row(t_, g_, max_[r], sum_[r], p_.sink(head(r)), acc_ + r * v_cols_, p_.out(head(r), query(r)));
   }
 
  private:

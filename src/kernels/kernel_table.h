@@ -50,6 +50,9 @@ struct SoftmaxStepArgs {
 inline constexpr int64_t kAttendChunk = 64;
 constexpr int64_t attend_scratch(int64_t rows) { return rows * (kAttendChunk + 1) + 4 * 16 * 16; }
 
+/// Products of 8-bit numbers without their zero points that fit one 32-bit sum.
+inline constexpr int64_t kIntegerChunk = 16384;
+
 inline constexpr int kMaxTileRows = 16;
 inline constexpr int kTableUnaryOps = 13;  // the UnaryOps before kSin; the rest have no vector form
 inline constexpr int kTableBinaryOps = 6;
@@ -97,6 +100,12 @@ struct KernelTable {
   void (*scalar_binary[kTableBinaryOps])(float a, const float* b, float* out, int64_t n);
   float (*max_value)(const float* x, int64_t n);
   void (*axpy)(float a, const float* x, float* y, int64_t n);  // y += a x
+
+  // c[m, n] += a[m, k] b[n, k]: b of uint8 (0) or int8 (1); a in [-255, 255].
+  void (*integer_block[2])(int64_t m, int64_t n, int64_t k, const int16_t* a, int64_t lda, const void* b,
+                           int64_t ldb, int32_t* c, int64_t ldc);
+  void (*range_with_zero)(const float* x, int64_t n, float* low, float* high);
+  void (*quantize_row)(const float* x, float scale, int32_t zero, int32_t lowest, uint8_t* y, int64_t n);
 
   void (*to_f32[kElementTypes])(const void* x, float* y, int64_t n);
   void (*from_f32[kElementTypes])(const float* x, void* y, int64_t n);

@@ -106,6 +106,9 @@ struct AttentionArgs {
   float scale = 1.0f;
   float softcap = 0.0f;    ///< > 0: x = softcap * tanh(x / softcap) on scaled scores, before the mask
   float empty_row = 0.0f;  ///< output of a query without any key
+  /// [q_heads] scores that take part in the softmax and have no value; may be null. Not for queries that
+  /// attend nothing.
+  const float* sinks = nullptr;
 };
 
 /// Bytes of scratch for any kv_length; reads the sizes of `args` only. Grows with threads and head dims, not
@@ -201,6 +204,30 @@ void binary_scalar(const Context& ctx, BinaryOp op, const float* a, float b, flo
 /// to be halves of one matrix.
 void gated(const Context& ctx, UnaryOp act, int64_t rows, int64_t cols, const float* gate, int64_t ld_gate,
            const float* up, int64_t ld_up, float* out, int64_t ld_out);
+
+/// C[m, n] = (A[m, k] - a_zeros)(B[n, k] - b_zeros)^T in int32 (sums wrap) of dense 8-bit matrices; B is
+/// transposed. Zero points: null, one, or one for each row of A / of B.
+struct IntegerMatmulArgs {
+  int64_t m = 0, n = 0, k = 0;
+  const void* a = nullptr;
+  bool a_signed = false;
+  const int32_t* a_zeros = nullptr;
+  int64_t a_zero_count = 0;
+  const void* b = nullptr;
+  bool b_signed = false;
+  const int32_t* b_zeros = nullptr;
+  int64_t b_zero_count = 0;
+  int32_t* c = nullptr;
+};
+size_t integer_matmul_scratch_bytes(int64_t m, int64_t k);
+/// `scratch` holds at least integer_matmul_scratch_bytes(m, k) bytes; with less nothing is computed.
+void integer_matmul(const Context& ctx, const IntegerMatmulArgs& args, std::span<std::byte> scratch);
+
+/// Smallest and largest of x and 0; NaNs are skipped.
+void range_with_zero(const Context& ctx, const float* x, int64_t n, float* low, float* high);
+/// y = saturate(round_half_even(x / scale) + zero) as uint8 or int8; scale != 0.
+void quantize(const Context& ctx, const float* x, float scale, int32_t zero, bool is_signed, void* y,
+              int64_t n);
 
 /// Index of the largest value, the first of equals; NaNs are skipped; 0 when there is none. n >= 1.
 int64_t argmax(const Context& ctx, const float* x, int64_t n);

@@ -35,6 +35,7 @@ std::optional<int> growing_axis(const ir::Shape& in, const ir::Shape& out) {
 std::string state_output_name(const std::string& input) {
   auto starts = [&](std::string_view prefix) { return input.compare(0, prefix.size(), prefix) == 0; };
   if (starts("past_key_values.")) return "present." + input.substr(16);
+  if (starts("past_key_") || starts("past_value_")) return "present_" + input.substr(5);
   if (starts("past_conv.") || starts("past_ssm.") || starts("past_recurrent."))
     return "present_" + input.substr(5);
   if (starts("past.")) return "present." + input.substr(5);
@@ -68,18 +69,87 @@ namespace {
 /// Everything that makes one growing cache convertible.
 struct GrowingCache {
   size_t state;
-  Node* concat;
+  Node* writer;  ///< gives the state's output
   Value* fresh;  ///< what is appended
 };
 
+/// Whether `valid` (nonpad_kv_seqlen) is the whole length of `present` in every row.
+bool is_whole_length(const Value* valid, const Value* present) {
+  const Node* expand = producer(valid, "Expand");
+  const Value* length = expand ? expand->input(0) : nullptr;
+  return length && length->elements && length->elements->size() == 1 && present->shape &&
+         present->shape->size() == 4 && (*length->elements)[0] == (*present->shape)[2];
+}
+
+/// Whether a Shape node serves nonpad_kv_seqlen only, which fix_states replaces.
+bool only_gives_length(const Node* shape) {
+  if (!shape->is("Shape")) return false;
+  for (const Node* expand : shape->output(0)->users()) {
+    if (!expand->is("Expand")) return false;
+    for (const Node* reader : expand->output(0)->users()) {
+      if (!reader->is("Attention") || reader->input(6) != expand->output(0)) return false;
+    }
+  }
+  return true;
+}
+
 bool only_attention_reads(const Value* present) {
   for (const Node* user : present->users()) {
-    if (!user->is("Attention") || user->int_attribute("is_causal", 0) != 0 || user->input(4) ||
-        user->input(6))
-      return false;
+    if (only_gives_length(user)) continue;
+    if (!user->is("Attention") || user->input(4)) return false;
+    const bool causal = user->int_attribute("is_causal", 0) != 0;
+    if (user->input(6) ? !is_whole_length(user->input(6), present) : causal) return false;
     if (user->input(0) == present || user->input(3) == present) return false;
   }
   return true;
+}
+
+/// Whether `node` lengthens the state by what is missing for this call's entries, at its end.
+bool makes_room(const Node* node, const State& s) {
+  if (!node || !node->is("Pad") || node->input(0) != s.input || node->output(0)->users().size() != 1)
+    return false;
+  const auto& elements = node->input(1)->elements;
+  if (!elements || elements->size() != 8) return false;
+  for (size_t i = 0; i < 8; ++i) {
+    if (i != 6 && (*elements)[i] != ir::Dim(0)) return false;
+  }
+  return true;
+}
+
+/// Whether one node reads the state's contents; its shape may be asked for.
+bool has_one_reader(const State& s) {
+  return std::count_if(s.input->users().begin(), s.input->users().end(),
+                       [](const Node* user) { return !user->is("Shape"); }) == 1;
+}
+
+/// How a growing cache is written: Concat(state, new); TensorScatter(Pad(state), new, at);
+/// SlidingCache(state, new, before, after).
+std::optional<GrowingCache> growing_cache(const Graph& graph, size_t i) {
+  const State& s = graph.states[i];
+  if (s.form != State::Form::kGrowing || s.axis != 2) return std::nullopt;
+  Node* writer = s.output->producer;
+  if (!writer || writer->inputs().size() < 2 || !has_one_reader(s)) return std::nullopt;
+  if (writer->is("Concat")) {
+    const int64_t axis = writer->int_attribute("axis", 0);
+    if (writer->inputs().size() != 2 || writer->input(0) != s.input || (axis != 2 && axis != -2) ||
+        !only_attention_reads(s.output))
+      return std::nullopt;
+    return GrowingCache{i, writer, writer->input(1)};
+  }
+  if (writer->is("TensorScatter") && makes_room(writer->input(0)->producer, s))
+    return GrowingCache{i, writer, writer->input(1)};
+  return std::nullopt;
+}
+
+/// A window cache, kept by the operator itself: nothing grows, but a whole cache makes rewinding and writing
+/// in place possible, and attention reads no more of it than the window.
+std::optional<GrowingCache> sliding_cache(const Graph& graph, size_t i) {
+  const State& s = graph.states[i];
+  Node* writer = s.output->producer;
+  if (!writer || writer->op() != "SlidingCache" || writer->domain() != "decant" ||
+      writer->input(0) != s.input || writer->output(0) != s.output || !s.output->users().empty())
+    return std::nullopt;
+  return GrowingCache{i, writer, writer->input(1)};
 }
 
 }  // namespace
@@ -87,60 +157,78 @@ bool only_attention_reads(const Value* present) {
 Result<bool> fix_states(Graph& graph) {
   std::vector<GrowingCache> caches;
   std::string symbol;
+  bool concatenated = false;
   for (size_t i = 0; i < graph.states.size(); ++i) {
     const State& s = graph.states[i];
     if (s.kind != State::Kind::kKeyValue) continue;
-    if (s.form != State::Form::kGrowing || s.axis != 2 || !s.input->shape || s.input->shape->size() != 4)
-      return false;
-    const std::string past = (*s.input->shape)[2].symbol_name();
-    if (past.empty() || (!symbol.empty() && past != symbol)) return false;
-    symbol = past;
-    Node* concat = producer(s.output, "Concat");
-    if (!concat || concat->inputs().size() != 2 || concat->input(0) != s.input) return false;
-    const int64_t axis = concat->int_attribute("axis", 0);
-    if ((axis != 2 && axis != -2) || s.input->users().size() != 1 || !only_attention_reads(s.output))
-      return false;
-    caches.push_back({i, concat, concat->input(1)});
+    if (!s.input->shape || s.input->shape->size() != 4) return false;
+    auto cache = sliding_cache(graph, i);
+    if (!cache) {
+      cache = growing_cache(graph, i);
+      if (!cache) return false;
+      const ir::Dim& past = (*s.input->shape)[2];
+      const std::string name = past.symbol_name();
+      const bool fixed_room = past.is_constant() && !cache->writer->is("Concat");
+      if (!fixed_room && (name.empty() || (!symbol.empty() && name != symbol))) return false;
+      if (!name.empty()) symbol = name;
+      concatenated = concatenated || cache->writer->is("Concat");
+    }
+    caches.push_back(*cache);
   }
   if (caches.empty()) return false;
   // No other input's shape may give the symbol its value: from now on cache_length does.
   std::set<const Value*> state_inputs;
   for (const GrowingCache& c : caches) state_inputs.insert(graph.states[c.state].input);
   for (const Value* v : graph.inputs()) {
-    if (state_inputs.count(v) || !v->shape) continue;
+    if (state_inputs.count(v) || !v->shape || symbol.empty()) continue;
     for (const ir::Dim& d : *v->shape) {
       if (d.symbol_name() == symbol) return false;
     }
   }
-
-  Value* length = graph.add_input(std::string(kCacheLengthInput), DType::kInt64, ir::Shape{});
-  length->elements = std::vector<ir::Dim>{ir::Dim::symbol(symbol)};
-  const ir::Shape& shape = *graph.states[caches[0].state].input->shape;
   const ir::Shape fresh_shape = caches[0].fresh->shape ? *caches[0].fresh->shape : ir::Shape{};
   if (fresh_shape.size() != 4) return false;
 
+  Value* length = nullptr;
+  if (!symbol.empty()) {
+    length = graph.add_input(std::string(kCacheLengthInput), DType::kInt64, ir::Shape{});
+    length->elements = std::vector<ir::Dim>{ir::Dim::symbol(symbol)};
+  }
   // [batch] tensors of the write position and of the valid length after writing.
-  DECANT_ASSIGN(Value * batch_shape,
-                add_typed(graph, "Shape", {caches[0].fresh}, {{"start", int64_t{0}}, {"end", int64_t{1}}}));
-  DECANT_ASSIGN(Value * query_shape,
-                add_typed(graph, "Shape", {caches[0].fresh}, {{"start", int64_t{2}}, {"end", int64_t{3}}}));
-  DECANT_ASSIGN(Value * at, add_typed(graph, "Expand", {length, batch_shape}));
-  DECANT_ASSIGN(Value * total, add_typed(graph, "Add", {at, query_shape}));
+  Value *at = nullptr, *total = nullptr;
+  if (concatenated) {
+    DECANT_ASSIGN(Value * batch_shape,
+                  add_typed(graph, "Shape", {caches[0].fresh}, {{"start", int64_t{0}}, {"end", int64_t{1}}}));
+    DECANT_ASSIGN(Value * query_shape,
+                  add_typed(graph, "Shape", {caches[0].fresh}, {{"start", int64_t{2}}, {"end", int64_t{3}}}));
+    DECANT_ASSIGN(at, add_typed(graph, "Expand", {length, batch_shape}));
+    DECANT_ASSIGN(total, add_typed(graph, "Add", {at, query_shape}));
+  }
 
-  ir::Shape fixed = shape;
-  fixed[2] = ir::Dim::symbol("max_cache_len");
   for (const GrowingCache& c : caches) {
     State& s = graph.states[c.state];
-    fixed[1] = (*s.input->shape)[1];
-    fixed[3] = (*s.input->shape)[3];
+    ir::Shape fixed = *s.input->shape;
+    if (!fixed[2].is_constant() || c.writer->op() == "SlidingCache")
+      fixed[2] = ir::Dim::symbol("max_cache_len");
     s.input->shape = fixed;
     s.form = State::Form::kFixed;
+    if (c.writer->is("TensorScatter")) {
+      c.writer->set_input(0, s.input);
+      continue;
+    }
+    const bool sliding = !c.writer->is("Concat");
     DECANT_ASSIGN(Value * scatter,
-                  add_typed(graph, "TensorScatter", {s.input, c.fresh, at}, {{"axis", int64_t{2}}}));
+                  add_typed(graph, "TensorScatter", {s.input, c.fresh, sliding ? c.writer->input(2) : at},
+                            {{"axis", int64_t{2}}}));
+    if (sliding) {
+      replace(graph, c.writer->output(1), scatter);
+      replace(graph, c.writer->output(2), c.writer->input(2));
+      replace(graph, s.output, scatter);
+      continue;
+    }
     const std::vector<Node*> readers = s.output->users();
     replace(graph, s.output, scatter);
     for (Node* reader : readers) {
-      reader->set_input(6, total);
+      if (reader->is("Attention")) reader->set_input(6, total);
     }
   }
   graph.remove_dead();

@@ -5,6 +5,7 @@
 
 #include "ir/control_flow.h"
 #include "ir/op.h"
+#include "runtime/ops/gather.h"
 #include "runtime/ops/matmul.h"
 
 namespace decant::runtime {
@@ -245,8 +246,9 @@ Status PlanBuilder::add_node(const Node& node) {
     return add_step(node, std::make_unique<DimsKernel>(plan_.dims_program_, std::move(slots)), {},
                     std::move(outputs));
   }
+  const bool decodes = !options_.reference && gathers_packed_rows(node);
   for (const Value* v : node.inputs()) {
-    if (v && !needed_.count(v)) {
+    if ((v && !needed_.count(v)) || (decodes && v == node.input(0))) {
       inputs.push_back(-1);
       continue;
     }

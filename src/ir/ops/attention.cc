@@ -9,7 +9,7 @@
 namespace decant::ir {
 namespace {
 
-constexpr size_t kMask = 3, kPastKey = 4, kPastValue = 5, kValid = 6;
+constexpr size_t kMask = 3, kPastKey = 4, kPastValue = 5, kValid = 6, kSink = 7;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 bool is_mask(DType t) { return t == DType::kBool || is_float(t); }
@@ -75,6 +75,7 @@ Status infer_attention(InferContext& context) {
   DECANT_RETURN_IF_ERROR(require_dtype(context, 1, is_float, "a float tensor"));
   DECANT_RETURN_IF_ERROR(require_dtype(context, kMask, is_mask, "a bool or float tensor"));
   DECANT_RETURN_IF_ERROR(require_dtype(context, kValid, is_index, "an int64 tensor"));
+  DECANT_RETURN_IF_ERROR(require_dtype(context, kSink, is_float, "a float tensor"));
   if (context.has_input(kPastKey) != context.has_input(kPastValue)) {
     return context.error("past_key and past_value come together");
   }
@@ -147,7 +148,8 @@ Status infer_attention(InferContext& context) {
 ///   (p - left <= j <= p + right) or behind nonpad_kv_seqlen are taken out, and so are those the mask does
 ///   not reach.
 /// A row without any key left is zero; beyond ONNX, with the attribute empty_rows_nan it is NaN, which is
-/// what a plain softmax of such a row gives.
+/// what a plain softmax of such a row gives. Beyond ONNX too: input 7 holds a sink for each head, a score that
+/// takes part in the softmax and has no value (gpt-oss).
 EvalResult eval_attention(const Node& node, EvalInputs inputs) {
   const Tensor &query = *inputs[0], &key = *inputs[1], &value = *inputs[2];
   const Tensor *mask = optional_input(inputs, kMask), *past_key = optional_input(inputs, kPastKey);
@@ -172,6 +174,12 @@ EvalResult eval_attention(const Node& node, EvalInputs inputs) {
   if (values.dims()[2] != total) return node_error(node, "past_key and past_value differ in length");
   if (valid != nullptr && (!is_index(valid->dtype()) || valid->elements() != q.batch)) {
     return node_error(node, "nonpad_kv_seqlen must have one integer for each batch row");
+  }
+
+  const Tensor* sink = optional_input(inputs, kSink);
+  if (sink != nullptr && (!is_float(sink->dtype()) || sink->elements() != q.heads)) {
+    return node_error(node,
+                      fmt::format("the sinks {} are not one for each of {} heads", describe(*sink), q.heads));
   }
 
   // The mask broadcasts to [batch, heads, queries, keys], except that its last dim may be shorter.
@@ -259,6 +267,11 @@ EvalResult eval_attention(const Node& node, EvalInputs inputs) {
           largest = std::max(largest, score);
         }
         double sum = 0;
+        if (sink != nullptr && any && largest != -kInfinity) {
+          const double score = sink->double_at(h);
+          largest = std::max(largest, score);
+          sum = std::exp(score - largest);
+        }
         for (double& s : row) {
           s = any && largest != -kInfinity ? std::exp(s - largest) : 0.0;
           sum += s;
@@ -293,7 +306,7 @@ DECANT_OP(Attention) {
   return {.name = "Attention",
           .doc = "Scaled dot-product attention with grouped heads, masks, windows and caches",
           .min_inputs = 3,
-          .max_inputs = 7,
+          .max_inputs = 8,
           .max_outputs = 4,
           .infer = infer_attention,
           .eval = eval_attention};

@@ -182,7 +182,7 @@ EvalResult eval_dynamic_quantize(const Node& node, EvalInputs inputs) {
     low = std::min(low, static_cast<float>(v));
     high = std::max(high, static_cast<float>(v));
   }
-  const float scale = (high - low) / 255.0f;
+  const float scale = high == low ? 1.0f : (high - low) / 255.0f;  // all zeros: one, as ONNX Runtime's
   const float zero = scale == 0 ? 0 : std::clamp(std::nearbyint((0.0f - low) / scale), 0.0f, 255.0f);
   for (double& v : values) {
     const float quotient = scale == 0 ? 0.0f : static_cast<float>(v) / scale;

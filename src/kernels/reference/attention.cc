@@ -43,6 +43,7 @@ void attention(const AttentionArgs& g) {
             g.out + b * g.out_strides.batch + h * g.out_strides.head + i * g.out_strides.position;
         for (int64_t d = 0; d < g.v_dim; ++d) {
           double sum = 0, total = 0;
+          const double sink = g.sinks && top != -INFINITY ? std::exp(g.sinks[h] - top) : 0.0;
           for (int64_t j = 0; j < length; ++j) {
             const double score = scores[static_cast<size_t>(j)];
             if (score == -INFINITY) continue;
@@ -50,7 +51,7 @@ void attention(const AttentionArgs& g) {
             total += std::exp(score - top);
             sum += std::exp(score - top) * element(g.v, g.kv_dtype, v + d);
           }
-          out[d] = total > 0 ? static_cast<float>(sum / total) : g.empty_row;
+          out[d] = total > 0 ? static_cast<float>(sum / (total + sink)) : g.empty_row;
         }
       }
     }

@@ -4,6 +4,7 @@
 #include "kernels/simd/math.h"
 
 #include "kernels/simd/attend_body.h"
+#include "kernels/simd/integer_body.h"
 #include "kernels/simd/matmul_body.h"
 #include "kernels/simd/rows_body.h"
 
@@ -16,6 +17,7 @@ inline const KernelTable* table(const char* name) {
     fill_matmul(t);
     fill_attend(t);
     fill_rows(t);
+    fill_integer(t);
     return t;
   }();
   return &filled;

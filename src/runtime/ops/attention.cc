@@ -32,7 +32,7 @@ struct Heads {
 };
 
 /// ONNX Attention-24 without past inputs: k and v are the whole buffers; nonpad_kv_seqlen
-/// (input 6) says how much of them is valid.
+/// (input 6) says how much of them is valid. Input 7: a sink for each head.
 class Attention final : public Kernel {
  public:
   explicit Attention(const Node& node)
@@ -49,7 +49,7 @@ class Attention final : public Kernel {
   }
 
   size_t scratch_bytes(std::span<const Arg> in, std::span<const Arg> out, int threads) const override {
-    return kernels::attention_scratch_bytes(arguments(in, out), threads);
+    return kernels::attention_scratch_bytes(arguments(in, out), threads) + offset_bytes(in[0].dims[0]);
   }
 
   Status run(const Call& call) override {
@@ -73,21 +73,21 @@ class Attention final : public Kernel {
       }
       args.kv_lengths = valid->as<const int64_t>();
     }
-    int64_t offset = 0;
-    if (causal_ && args.batch == 1 && valid) offset = args.kv_lengths[0] - args.q_len;
-    if (causal_ && args.batch > 1 && valid) {
-      for (int64_t b = 1; b < args.batch; ++b) {
-        if (args.kv_lengths[b] != args.kv_lengths[0])
-          return unsupported("causal attention over rows of unequal lengths");
-      }
-      offset = args.kv_lengths[0] - args.q_len;
+    std::span<std::byte> scratch = call.scratch;
+    if (causal_ && valid) {  // the queries are the last of the valid positions
+      const size_t bytes = offset_bytes(args.batch);
+      auto* offsets = reinterpret_cast<int64_t*>(scratch.data());
+      for (int64_t b = 0; b < args.batch; ++b) offsets[b] = args.kv_lengths[b] - args.q_len;
+      args.offsets = offsets;
+      scratch = scratch.subspan(bytes);
     }
-    args.offset = offset;
-    kernels::attention(call.kernels, args, call.scratch);
+    kernels::attention(call.kernels, args, scratch);
     return ok_status();
   }
 
  private:
+  static size_t offset_bytes(int64_t batch) { return (static_cast<size_t>(batch) * 8 + 63) / 64 * 64; }
+
   Status check(std::span<const Arg> in) const {
     const Heads q(in[0], q_heads_), k(in[1], kv_heads_), v(in[2], kv_heads_);
     if (k.batch != q.batch || v.batch != q.batch || k.heads != v.heads || k.length != v.length ||
@@ -97,6 +97,8 @@ class Attention final : public Kernel {
     if (q_heads_ > 0 &&
         (in[0].dims[2] % q_heads_ != 0 || in[1].dims[2] % kv_heads_ != 0 || in[2].dims[2] % kv_heads_ != 0))
       return invalid_argument("query, key or value is no multiple of the heads");
+    if (in.size() > 7 && in[7] && in[7].elements != q.heads)
+      return invalid_argument("the sinks are not one for each head");
     if (in.size() <= 3 || !in[3]) return ok_status();
     const Arg& mask = in[3];
     const int64_t full[4] = {k.length, q.length, q.heads, q.batch};
@@ -133,6 +135,7 @@ class Attention final : public Kernel {
     a.scale = scale_ > 0 ? scale_ : 1.0f / std::sqrt(static_cast<float>(a.qk_dim));
     a.softcap = softcap_;
     a.empty_row = k.length > 0 ? empty_row_ : 0.0f;  // a product over no keys is zero
+    if (in.size() > 7 && in[7]) a.sinks = in[7].as<const float>();
     if (in.size() > 3 && in[3]) {
       const Arg& mask = in[3];
       a.mask = mask.data;
@@ -174,6 +177,7 @@ std::unique_ptr<Kernel> make(const Node& node) {
     return nullptr;
   if (q->dtype != DType::kFloat32 || !is_cache_dtype(k->dtype) || v->dtype != k->dtype) return nullptr;
   if (node.input(4) || node.input(5)) return nullptr;
+  if (node.input(7) && node.input(7)->dtype != DType::kFloat32) return nullptr;
   if (mask && (!mask->shape || (mask->dtype != DType::kFloat32 && mask->dtype != DType::kBool)))
     return nullptr;
   if (node.int_attribute("right_window_size", -1) >= 0 && node.int_attribute("is_causal", 0) == 0)

@@ -2,11 +2,33 @@
 
 #include "base/half.h"
 #include "runtime/kernel.h"
+#include "runtime/ops/gather.h"
 
 namespace decant::runtime {
 namespace {
 
 using ir::Node;
+
+/// Rows of a packed table, decoded when they are asked for: the plan holds no dense copy (see
+/// gathers_packed_rows).
+std::unique_ptr<Kernel> make_packed(const ir::ConstantPtr& table, DType index_dtype) {
+  return kernel_of([table, index_dtype](const Call& call) {
+    const Arg &i = call.inputs[1], &y = call.outputs[0];
+    const int64_t count = table->rows();
+    const size_t row = count ? table->bytes() / static_cast<size_t>(count) : 0;
+    for (int64_t n = 0; n < i.elements; ++n) {
+      int64_t index = index_dtype == DType::kInt64 ? i.as<const int64_t>()[n] : i.as<const int32_t>()[n];
+      if (index < -count || index >= count) {
+        return out_of_range("index " + std::to_string(index) + " is outside [0, " + std::to_string(count) +
+                            ")");
+      }
+      if (index < 0) index += count;
+      DECANT_RETURN_IF_ERROR(
+          table->read_rows(index, index + 1, {y.as<std::byte>() + static_cast<size_t>(n) * row, row}));
+    }
+    return ok_status();
+  });
+}
 
 /// Gather along any axis; rows of half-precision tables may be widened to f32 (the embedding of a half
 /// model).
@@ -15,6 +37,7 @@ std::unique_ptr<Kernel> make(const Node& node) {
   if (!data->shape || data->shape->empty() ||
       (indices->dtype != DType::kInt64 && indices->dtype != DType::kInt32))
     return nullptr;
+  if (gathers_packed_rows(node)) return make_packed(data->constant, indices->dtype);
   const bool widen = out->dtype != data->dtype;
   if (widen &&
       (out->dtype != DType::kFloat32 || (data->dtype != DType::kFloat16 && data->dtype != DType::kBFloat16)))
@@ -50,6 +73,14 @@ std::unique_ptr<Kernel> make(const Node& node) {
 }
 
 }  // namespace
+
+bool gathers_packed_rows(const Node& node) {
+  if (!node.is("Gather") || node.int_attribute("axis", 0) != 0) return false;
+  const ir::Value *data = node.input(0), *indices = node.input(1);
+  return data && data->constant && data->constant->packed() && !data->constant->dims().empty() && indices &&
+         (indices->dtype == DType::kInt64 || indices->dtype == DType::kInt32) && node.output(0) &&
+         node.output(0)->dtype == data->dtype;
+}
 
 DECANT_KERNEL(Gather) { return {"Gather", "", &make}; }
 

@@ -46,6 +46,7 @@ std::unique_ptr<Kernel> make_cast(const Node& node) {
   if (key == pair(DType::kInt64, DType::kFloat32)) return kernel_of(&convert<int64_t, float>);
   if (key == pair(DType::kInt64, DType::kInt32)) return kernel_of(&convert<int64_t, int32_t>);
   if (key == pair(DType::kInt32, DType::kInt64)) return kernel_of(&convert<int32_t, int64_t>);
+  if (key == pair(DType::kInt32, DType::kFloat32)) return kernel_of(&convert<int32_t, float>);
   if (key == pair(DType::kInt64, DType::kBool)) return kernel_of(&convert<int64_t, bool>);
   if (key == pair(DType::kBool, DType::kInt64)) return kernel_of(&convert<uint8_t, int64_t>);
   if (key == pair(DType::kBool, DType::kFloat32)) return kernel_of(&convert<uint8_t, float>);

@@ -6,8 +6,10 @@
 #include <array>
 #include <cstring>
 
+#include "base/checked.h"
 #include "base/half.h"
 #include "ir/op.h"
+#include "ir/ops/elements.h"
 
 namespace decant::onnx {
 namespace {
@@ -67,9 +69,53 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"", "BatchNormalization", adapt_batch_normalization},
     {"", "DFT", adapt_dft},
     {"", "Scan", adapt_scan},
+    {"", "DequantizeLinear", adapt_dequantize},
     {"", "SimplifiedLayerNormalization", adapt_simplified_layer_norm},
     {"com.microsoft", "SimplifiedLayerNormalization", adapt_simplified_layer_norm},
     {"com.microsoft", "SkipSimplifiedLayerNormalization", adapt_skip_simplified_layer_norm},
+    {"com.microsoft", "MatMulNBits", adapt_matmul_nbits},
+    {"com.microsoft", "GatherBlockQuantized", adapt_gather_block_quantized},
+    {"com.microsoft", "MatMulBnb4", adapt_matmul_bnb4},
+    {"com.microsoft", "GroupQueryAttention", adapt_group_query_attention},
+    {"com.microsoft", "MoE", adapt_moe},
+    {"com.microsoft", "QMoE", adapt_qmoe},
+    {"com.microsoft", "MultiHeadAttention", adapt_multi_head_attention},
+    {"com.microsoft", "DecoderMaskedMultiHeadAttention", adapt_decoder_masked_attention},
+    {"com.microsoft", "Attention", adapt_packed_attention},
+    {"com.microsoft", "QAttention", adapt_quantized_attention},
+    {"com.microsoft", "SkipLayerNormalization", adapt_skip_layer_norm},
+    {"com.microsoft", "EmbedLayerNormalization", adapt_embed_layer_norm},
+    {"com.microsoft", "RotaryEmbedding", adapt_ms_rotary_embedding},
+    {"com.microsoft", "Gelu", adapt_ms_gelu},
+    {"com.microsoft", "BiasGelu", adapt_ms_gelu},
+    {"com.microsoft", "FastGelu", adapt_ms_gelu},
+    {"com.microsoft", "QuickGelu", adapt_ms_gelu},
+    {"com.microsoft", "BiasSplitGelu", adapt_ms_gelu},
+    {"com.microsoft", "FusedMatMul", adapt_fused_matmul},
+    {"com.microsoft", "TransposeMatMul", adapt_fused_matmul},
+    {"com.microsoft", "FusedGemm", adapt_fused_gemm},
+    {"com.microsoft", "FusedConv", adapt_fused_conv},
+    {"com.microsoft", "NhwcConv", adapt_fused_conv},
+    {"com.microsoft", "GatherND", adapt_taken_over},
+    {"com.microsoft", "Trilu", adapt_taken_over},
+    {"com.microsoft", "QuantizeLinear", adapt_taken_over},
+    {"com.microsoft", "DequantizeLinear", adapt_taken_over},
+    {"com.microsoft", "ExpandDims", adapt_expand_dims},
+    {"com.microsoft", "Range", adapt_ms_range},
+    {"com.microsoft", "Unique", adapt_ms_unique},
+    {"com.microsoft", "DynamicQuantizeMatMul", adapt_dynamic_quantize_matmul},
+    {"com.microsoft", "MatMulIntegerToFloat", adapt_matmul_integer_to_float},
+    {"com.microsoft", "QGemm", adapt_qgemm},
+    {"com.microsoft", "QLinearAdd", adapt_qlinear_binary},
+    {"com.microsoft", "QLinearMul", adapt_qlinear_binary},
+    {"com.microsoft", "QLinearSigmoid", adapt_qlinear_unary},
+    {"com.microsoft", "QLinearLeakyRelu", adapt_qlinear_unary},
+    {"com.microsoft", "QLinearReduceMean", adapt_qlinear_unary},
+    {"com.microsoft", "QLinearSoftmax", adapt_qlinear_unary},
+    {"com.microsoft", "QLinearGlobalAveragePool", adapt_qlinear_unary},
+    {"com.microsoft", "QLinearAveragePool", adapt_qlinear_unary},
+    {"com.microsoft", "QLinearConcat", adapt_qlinear_concat},
+    {"com.microsoft", "QLinearWhere", adapt_qlinear_where},
 });
 
 Adapter find_adapter(const ir::Node& node) {
@@ -83,6 +129,9 @@ Adapter find_adapter(const ir::Node& node) {
 bool needs_types(const ir::Node& node, int64_t opset) {
   if (node.op() == "FlexAttention" && node.domain() == "ai.onnx.preview") return true;
   if (opset < 7 && (node.is("PRelu") || node.attribute<int64_t>("axis"))) return true;
+/// Whether a node's adapter looks at the shapes of its inputs.
+bool needs_types(const ir::Node& node, int64_t opset) {
+  if (node.domain() == "com.microsoft") return true;
   return opset < 13 && (node.is("Softmax") || node.is("LogSoftmax") || node.is("Hardmax"));
 }
 
@@ -112,6 +161,7 @@ void try_infer(ir::Graph& graph, ir::Node& node) {
 
 Status adapt_scope(ir::Graph& graph, const std::function<int64_t(const ir::Node*)>& opset_of, bool typed,
                    std::vector<ir::Graph*>& graphs) {
+  Adaptation::Shared shared;
   const size_t count = graph.nodes().size();
   for (size_t i = 0; i < count; ++i) {
     ir::Node* node = graph.nodes()[i].get();
@@ -122,7 +172,7 @@ Status adapt_scope(ir::Graph& graph, const std::function<int64_t(const ir::Node*
     }
     const size_t before = graph.nodes().size();
     if (const Adapter adapt = find_adapter(*node)) {
-      Adaptation adaptation(graph, *node, opset_of(node), graphs);
+      Adaptation adaptation(graph, *node, opset_of(node), graphs, shared);
       DECANT_RETURN_IF_ERROR(adapt(adaptation));
     }
     if (!typed) continue;
@@ -169,6 +219,69 @@ ir::Value* Adaptation::scalar(std::string_view role, DType dtype, double value) 
   }
   return graph.add_constant(graph.unique_name(fmt::format("{}_{}", node.name, role)),
                             ir::Constant::from_tensor(ir::Tensor::view(dtype, {}, owned->data(), owned)));
+}
+
+ir::Node* Adaptation::emit_node(std::string op, std::vector<ir::Value*> inputs, size_t outputs,
+                                Attributes attributes, std::string domain) {
+  const std::string name = graph.unique_name(node.name + "/" + op);
+  ir::Node* made = graph.add_node(std::move(op), std::move(inputs), outputs, name, std::move(domain));
+  for (auto& [key, value] : attributes) made->attributes[key] = std::move(value);
+  try_infer(graph, *made);
+  return made;
+}
+
+ir::Value* Adaptation::cast(ir::Value* x, DType dtype) {
+  if (x->dtype == dtype) return x;
+  return emit("Cast", {x}, {{"to", ir::onnx_code(dtype)}});
+}
+
+ir::Value* Adaptation::int_scalar(int64_t value) {
+  return graph.add_constant(graph.unique_name(node.name + "_number"),
+                            ir::Constant::from_tensor(ir::Tensor::scalar(value)));
+}
+
+Result<ir::ConstantPtr> Adaptation::constant_input(size_t i, std::string_view what) const {
+  const ir::Value* value = node.input(i);
+  if (!value) return bad_form(fmt::format("input {} ('{}') is left out", i, what));
+  const std::optional<ir::Shape> shape = value->shape;
+  bool reshaped = false;
+  for (int depth = 0; depth < 8 && value && !value->constant && value->producer; ++depth) {
+    const ir::Node& from = *value->producer;
+    if (!from.is("Reshape") && !from.is("Identity")) break;
+    reshaped = reshaped || from.is("Reshape");
+    value = from.input(0);
+  }
+  if (!value || !value->constant) {
+    return unsupported_form(fmt::format("a computed input {} ('{}')", i, what));
+  }
+  if (!reshaped) return value->constant;
+  const auto dims = shape ? ir::constant_shape(*shape) : std::nullopt;
+  if (!dims || !value->constant->in_memory() ||
+      checked_elements(*dims) != static_cast<uint64_t>(value->constant->elements())) {
+    return unsupported_form(fmt::format("input {} ('{}') of dims that are not known", i, what));
+  }
+  return ir::Constant::from_tensor(value->constant->tensor().reshaped(*dims));
+}
+
+Result<int64_t> Adaptation::required_int(std::string_view attribute, int64_t min) const {
+  const auto* value = node.attribute<int64_t>(attribute);
+  if (!value) return bad_form(fmt::format("attribute '{}' is missing", attribute));
+  if (*value < min) return bad_form(fmt::format("attribute '{}' is {}", attribute, *value));
+  return *value;
+}
+
+Status Adaptation::check_unused(size_t i, std::string_view what) const {
+  const ir::Value* v = node.output(i);
+  if (!v || (v->users().empty() && !graph.is_output(v))) return ok_status();
+  return unsupported_form(fmt::format("output '{}'", what));
+}
+
+Status Adaptation::unsupported_form(std::string_view what) const {
+  return unsupported(fmt::format("{}: {} is not supported", node.describe(), what));
+}
+
+Status Adaptation::bad_form(std::string_view what) const {
+  return invalid_model(fmt::format("{}: {}", node.describe(), what));
 }
 
 Status Adaptation::mismatch(std::string_view rule) const {

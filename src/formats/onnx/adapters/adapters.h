@@ -2,8 +2,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -18,12 +21,17 @@ Status adapt_graph(ir::Graph& graph, const std::function<int64_t(const ir::Node*
 /// What one adapter works on: a node of an old (or the newest) version, in its graph.
 class Adaptation {
  public:
-  Adaptation(ir::Graph& in_graph, ir::Node& old_node, int64_t old_opset, std::vector<ir::Graph*>& graphs)
-      : graph(in_graph), node(old_node), opset(old_opset), graphs_(graphs) {}
+  /// Values that several nodes of one graph share, by a key that says what they are.
+  using Shared = std::map<std::string, ir::Value*>;
+
+  Adaptation(ir::Graph& in_graph, ir::Node& old_node, int64_t old_opset, std::vector<ir::Graph*>& graphs,
+             Shared& in_shared)
+      : graph(in_graph), node(old_node), opset(old_opset), shared(in_shared), graphs_(graphs) {}
 
   ir::Graph& graph;
   ir::Node& node;
   const int64_t opset;
+  Shared& shared;
 
   bool has(std::string_view attribute) const {
     return node.attributes.find(attribute) != node.attributes.end();
@@ -33,6 +41,27 @@ class Adaptation {
   ir::Value* ints(std::string_view role, std::vector<int64_t> values);
   ir::Value* scalar(std::string_view role, DType dtype, double value);
   ir::Value* int_scalar(std::string_view role, int64_t value);
+  using Attributes = std::vector<std::pair<std::string, ir::Attribute>>;
+  /// A node named after this one, typed where its inputs are; returns it / its first output.
+  ir::Node* emit_node(std::string op, std::vector<ir::Value*> inputs, size_t outputs,
+                      Attributes attributes = {}, std::string domain = "");
+  ir::Value* emit(std::string op, std::vector<ir::Value*> inputs, Attributes attributes = {},
+                  std::string domain = "") {
+    return emit_node(std::move(op), std::move(inputs), 1, std::move(attributes), std::move(domain))
+        ->output(0);
+  }
+  ir::Value* cast(ir::Value* x, DType dtype);
+  ir::Value* int_scalar(int64_t value);
+  /// The constant that input i is, also behind Reshape and Identity (then with the new dims). Fails, naming
+  /// it as `what`, when it is left out or computed at run time.
+  Result<ir::ConstantPtr> constant_input(size_t i, std::string_view what) const;
+  /// A number of an attribute that must be given and be at least `min`.
+  Result<int64_t> required_int(std::string_view attribute, int64_t min) const;
+  /// Fails when output i is used.
+  Status check_unused(size_t i, std::string_view what) const;
+  Status unsupported_form(std::string_view what) const;
+  Status bad_form(std::string_view what) const;
+
   /// Moves an INTS attribute to an input; no effect when it is absent. Fails when the input is taken.
   Status attribute_to_input(std::string_view attribute, size_t input);
   /// The node's output i is `value` from now on (it takes the name over).
@@ -77,5 +106,36 @@ Status adapt_dft(Adaptation& a);
 Status adapt_scan(Adaptation& a);
 Status adapt_simplified_layer_norm(Adaptation& a);       ///< SimplifiedLayerNormalization
 Status adapt_skip_simplified_layer_norm(Adaptation& a);  ///< com.microsoft SkipSimplifiedLayerNormalization
+Status adapt_dequantize(Adaptation& a);                  ///< DequantizeLinear of constants: packed constants
+
+/// Operators of com.microsoft, as ONNX Runtime 1.32 defines them.
+Status adapt_matmul_nbits(Adaptation& a);
+Status adapt_gather_block_quantized(Adaptation& a);
+Status adapt_matmul_bnb4(Adaptation& a);
+Status adapt_group_query_attention(Adaptation& a);
+Status adapt_multi_head_attention(Adaptation& a);
+Status adapt_decoder_masked_attention(Adaptation& a);
+Status adapt_packed_attention(Adaptation& a);  ///< Attention
+Status adapt_quantized_attention(Adaptation& a);
+Status adapt_skip_layer_norm(Adaptation& a);
+Status adapt_embed_layer_norm(Adaptation& a);
+Status adapt_ms_rotary_embedding(Adaptation& a);
+Status adapt_ms_gelu(Adaptation& a);  ///< Gelu, BiasGelu, FastGelu, QuickGelu, BiasSplitGelu
+Status adapt_fused_matmul(Adaptation& a);
+Status adapt_fused_gemm(Adaptation& a);
+Status adapt_fused_conv(Adaptation& a);  ///< FusedConv, NhwcConv
+Status adapt_taken_over(Adaptation& a);
+Status adapt_expand_dims(Adaptation& a);
+Status adapt_ms_range(Adaptation& a);
+Status adapt_ms_unique(Adaptation& a);
+Status adapt_dynamic_quantize_matmul(Adaptation& a);
+Status adapt_matmul_integer_to_float(Adaptation& a);
+Status adapt_qgemm(Adaptation& a);
+Status adapt_qlinear_binary(Adaptation& a);
+Status adapt_qlinear_unary(Adaptation& a);
+Status adapt_qlinear_concat(Adaptation& a);
+Status adapt_qlinear_where(Adaptation& a);
+Status adapt_moe(Adaptation& a);
+Status adapt_qmoe(Adaptation& a);
 
 }  // namespace decant::onnx

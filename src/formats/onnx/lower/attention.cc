@@ -68,6 +68,7 @@ ir::Value* position_mask(Lowering& l, const ir::Node& node, ir::Value* q, ir::Va
 
 Status lower_attention(Lowering& l, ir::Node& node) {
   if (node.input(4) || node.input(5)) return l.unsupported_node(node, "past_key and past_value inputs");
+  if (node.input(7)) return l.unsupported_node(node, "attention sinks");
   if (node.input(6)) return l.unsupported_node(node, "nonpad_kv_seqlen; give the mask as attn_mask instead");
   for (size_t i = 1; i < node.outputs().size(); ++i) {
     if (node.output(i)) return l.unsupported_node(node, fmt::format("output {}", i));

@@ -25,10 +25,14 @@ constexpr auto kSince = std::to_array<Since>({
     {"Trilu", 14},
 });
 
+/// Beyond every opset: what ONNX has no form for.
+constexpr int kNoOpset = 1000;
+
 }  // namespace
 
 int needed_opset(const ir::Node& node) {
   if (node.is("Attention")) {
+    if (node.input(7)) return kNoOpset;
     const bool window =
         node.int_attribute("left_window_size", -1) >= 0 || node.int_attribute("right_window_size", -1) >= 0;
     return window ? 25 : node.input(6) ? 24 : 23;
