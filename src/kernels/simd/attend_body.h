@@ -31,10 +31,18 @@ inline float softmax_step(const SoftmaxStepArgs& s) {
   if (s.mask != nullptr) {
     if (s.mask_is_bool) {
       const auto* const mask = static_cast<const uint8_t*>(s.mask) + s.begin * s.mask_stride;
-      for (int64_t i = 0; i < s.n; ++i) x[i] = mask[i * s.mask_stride] != 0 ? x[i] : kMinusInfinity;
+      if (s.mask_stride == 1) {
+        for (int64_t i = 0; i < s.n; ++i) x[i] = mask[i] != 0 ? x[i] : kMinusInfinity;
+      } else {
+        for (int64_t i = 0; i < s.n; ++i) x[i] = mask[i * s.mask_stride] != 0 ? x[i] : kMinusInfinity;
+      }
     } else {
       const auto* const mask = static_cast<const float*>(s.mask) + s.begin * s.mask_stride;
-      for (int64_t i = 0; i < s.n; ++i) x[i] += mask[i * s.mask_stride];
+      if (s.mask_stride == 1) {
+        for (int64_t i = 0; i < s.n; ++i) x[i] += mask[i];
+      } else {
+        for (int64_t i = 0; i < s.n; ++i) x[i] += mask[i * s.mask_stride];
+      }
     }
   }
   for (int64_t i = 0, e = s.row_begin - s.begin; i < e && i < s.n; ++i) x[i] = kMinusInfinity;
