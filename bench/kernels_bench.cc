@@ -188,8 +188,8 @@ double peak(ThreadPool& pool, Isa isa) {
   std::vector<double> done(static_cast<size_t>(pool.size()));
   pool.parallel_for(pool.size(), [&](int, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      done[static_cast<size_t>(i)] =
-          isa == Isa::kAvx512 || isa == Isa::kAmx ? multiply_adds<Wide>(500000) : multiply_adds<Half>(1000000);
+      done[static_cast<size_t>(i)] = isa == Isa::kAvx512 || isa == Isa::kAmx ? multiply_adds<Wide>(500000)
+                                                                             : multiply_adds<Half>(1000000);
     }
   });
   double sum = 0;

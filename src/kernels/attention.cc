@@ -8,8 +8,8 @@ namespace {
 
 // Queries from which keys and values are packed.
 constexpr int64_t kBlockedQueries = 8;
-// Query rows (positions x heads of a group) that share packed keys, where there is work enough for the threads,
-// and where there is not: 18 and 8 tiles of 14.
+// Query rows (positions x heads of a group) that share packed keys, where there is work enough for the
+// threads, and where there is not: 18 and 8 tiles of 14.
 constexpr int64_t kBlockRows = 252, kBlockRowsFew = 112;
 // Keys whose scores are held at a time.
 constexpr int64_t kBlockKeys = kScoreStride;
@@ -193,7 +193,8 @@ struct BlockedPlan {
     v_padded = ceil_div(g.v_dim, kMaxTileCols) * kMaxTileCols;
   }
   void split(const AttentionArgs& g, int64_t most) {
-    const int64_t fit = std::clamp<int64_t>(most / std::max<int64_t>(1, group), 1, std::max<int64_t>(1, g.q_len));
+    const int64_t fit =
+        std::clamp<int64_t>(most / std::max<int64_t>(1, group), 1, std::max<int64_t>(1, g.q_len));
     blocks = ceil_div(g.q_len, fit);
     queries = ceil_div(g.q_len, std::max<int64_t>(1, blocks));
   }

@@ -50,7 +50,8 @@ struct SoftmaxStepArgs {
 struct TileArgs {
   int64_t k = 0;
   const float* a = nullptr;
-  const void* b = nullptr;  ///< of first_tile: rows of B in place, ldb apart, with tile_cols readable elements
+  const void* b =
+      nullptr;  ///< of first_tile: rows of B in place, ldb apart, with tile_cols readable elements
   int64_t ldb = 0;
   float* packed = nullptr;  ///< B as [k][tile_cols]: first_tile writes it, tile reads it
   float* c = nullptr;
@@ -76,8 +77,8 @@ inline constexpr int kTableUnaryOps = 13;  // the UnaryOps before kSin; the rest
 inline constexpr int kTableBinaryOps = 6;
 
 /// Products on units that multiply bf16 and add f32. An f32 is the sum of three bf16 pieces (f16: two, bf16:
-/// one), and the products of pieces that weigh 2^-16 or more together are as close as f32 products (Henry, Tang &
-/// Heinecke 2019). Subnormal pieces count as zero.
+/// one), and the products of pieces that weigh 2^-16 or more together are as close as f32 products (Henry,
+/// Tang & Heinecke 2019). Subnormal pieces count as zero.
 struct PieceTileArgs {
   int64_t steps = 0;            ///< of k, 32 each
   const uint16_t* a = nullptr;  ///< 16 rows: [steps][kPieces][16][32]

@@ -14,7 +14,8 @@ inline constexpr int kMaxThreads = 256;
 /// Of A packed at a time: shared by the threads, read from the second or third cache level.
 inline constexpr int64_t kPackedBytes = 4 << 20;
 
-/// Of k in a packed panel of B: 32 columns of it take half of a 48 KB first cache level, a tile of A a quarter.
+/// Of k in a packed panel of B: 32 columns of it take half of a 48 KB first cache level, a tile of A a
+/// quarter.
 inline constexpr int64_t kDepth = 192;
 
 /// Numbers chunks through all parts of a group: chunk c is the (c - start)th of the last part that starts at

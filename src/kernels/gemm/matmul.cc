@@ -103,7 +103,11 @@ struct PanelTask {
 class PanelWorker {
  public:
   PanelWorker(const Context& ctx, const PackedA& a, int64_t first_row, float* memory)
-      : t_(*ctx.table), a_(a), first_row_(first_row), packed_(memory), edge_(memory + kDepth * t_.tile_cols) {}
+      : t_(*ctx.table),
+        a_(a),
+        first_row_(first_row),
+        packed_(memory),
+        edge_(memory + kDepth * t_.tile_cols) {}
 
   void run(const PanelTask& task) {
     const MatmulPart& p = *task.part;

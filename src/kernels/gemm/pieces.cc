@@ -89,10 +89,10 @@ class PanelWorker {
     const auto& gemv = p.b_transposed ? table_.gemv_nk : table_.gemv_kn;
     const int64_t end = std::min(a_.rows, task.last * kPieceRows);
     for (int64_t row = task.first * kPieceRows; row < end; row += kRows) {
-      gemv[element_type(p.b_dtype)](std::min(kRows, end - row), cols, depth, a_.a + row * a_.lda + k0, a_.lda,
-                                    rows_of(task, k0), p.ldb, p.bias && k0 == 0 ? p.bias + task.column : nullptr,
-                                    p.accumulate || k0 > 0, p.c + (first_row_ + row) * p.ldc + task.column,
-                                    p.ldc);
+      gemv[element_type(p.b_dtype)](
+          std::min(kRows, end - row), cols, depth, a_.a + row * a_.lda + k0, a_.lda, rows_of(task, k0), p.ldb,
+          p.bias && k0 == 0 ? p.bias + task.column : nullptr, p.accumulate || k0 > 0,
+          p.c + (first_row_ + row) * p.ldc + task.column, p.ldc);
     }
   }
 
@@ -132,8 +132,7 @@ class PanelWorker {
     for (int64_t i = 0; i < end - row; ++i) {
       const float* const y = memory_.edge + i * kPieceCols;
       float* const c = out + i * p.ldc;
-      for (int64_t j = 0; j < cols; ++j)
-        c[j] = y[j] + (bias ? bias[j] : 0.0f) + (accumulate ? c[j] : 0.0f);
+      for (int64_t j = 0; j < cols; ++j) c[j] = y[j] + (bias ? bias[j] : 0.0f) + (accumulate ? c[j] : 0.0f);
     }
   }
 

@@ -23,7 +23,8 @@ void enter() {
 
 void leave() { _tile_release(); }
 
-/// The upper halves of the words are the bf16 nearest to `v`, ties away from zero; what is left of `v` stays in it.
+/// The upper halves of the words are the bf16 nearest to `v`, ties away from zero; what is left of `v` stays
+/// in it.
 inline __m512i take_piece(__m512& v) {
   const __m512i bits = _mm512_castps_si512(v);
   const __m512i piece =
@@ -88,7 +89,8 @@ bool pack_a(int64_t rows, int64_t k, const float* a, int64_t lda, uint16_t* pack
     for (int64_t r = 0; r < 16; ++r) {
       const bool some = r < rows;
       __m512 low = some ? F32::load(a, r * lda + x, first(k - x)) : _mm512_setzero_ps();
-      __m512 high = some && k - x > 16 ? F32::load(a, r * lda + x + 16, first(k - x - 16)) : _mm512_setzero_ps();
+      __m512 high =
+          some && k - x > 16 ? F32::load(a, r * lda + x + 16, first(k - x - 16)) : _mm512_setzero_ps();
       range.see(low);
       range.see(high);
       for (int p = 0; p < F32::kPieces; ++p) {
