@@ -77,6 +77,12 @@ class Session {
     ~Buffer();
     Status reserve(size_t size);  ///< keeps nothing when it grows; zero-filled
   };
+  /// What a mask of one query holds, so that the next step writes only what changed: of `width` positions at
+  /// `data` the first `visible` may be attended.
+  struct MaskRow {
+    const void* data = nullptr;
+    int64_t width = 0, visible = 0;
+  };
   struct Input {
     Role role = Role::kIds;
     size_t state = 0;                      ///< index into graph().states for kState
@@ -84,6 +90,7 @@ class Session {
     bool bound = false, captured = false;  ///< of a constant: set by the caller, or by the first plan
     std::vector<int64_t> dims;
     Buffer buffer;
+    MaskRow mask;
   };
   /// A plan with its inputs classified and their buffers.
   struct Runner {
@@ -100,6 +107,8 @@ class Session {
   Status fill(Input& input, const ir::Value& value, std::span<const int64_t> ids);
   Status set_constant(Runner& runner, size_t i, const ir::Tensor& value);
   Status check_bound(const Runner& runner) const;
+  template <typename T>
+  static void fill_mask(Input& input, int64_t queries, int64_t width, int64_t visible, T attend, T hide);
   Status collect_states();
   Status take_first_outputs();
   Status take_logits(Runner& runner);

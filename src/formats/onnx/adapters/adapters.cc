@@ -125,12 +125,10 @@ Adapter find_adapter(const ir::Node& node) {
   return it == kEntries.end() ? nullptr : it->adapt;
 }
 
-/// Adapters of these ask for their input's type.
+/// Whether a node's adapter looks at the types of its inputs.
 bool needs_types(const ir::Node& node, int64_t opset) {
   if (node.op() == "FlexAttention" && node.domain() == "ai.onnx.preview") return true;
   if (opset < 7 && (node.is("PRelu") || node.attribute<int64_t>("axis"))) return true;
-/// Whether a node's adapter looks at the shapes of its inputs.
-bool needs_types(const ir::Node& node, int64_t opset) {
   if (node.domain() == "com.microsoft") return true;
   return opset < 13 && (node.is("Softmax") || node.is("LogSoftmax") || node.is("Hardmax"));
 }
