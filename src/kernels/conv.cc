@@ -119,11 +119,21 @@ void panel(const Context& ctx, const ConvArgs& a, const Shape& s, const PackedWe
           std::fill(out + i * s.out_plane, out + i * s.out_plane + cols, bias ? bias[row + i] : 0.0f);
         }
       }
+      TileArgs args{.k = depth,
+                    .a = from,
+                    .packed = packed,
+                    .c = out,
+                    .ldc = s.out_plane,
+                    .accumulate = true,
+                    .ahead = ahead};
       if (cols == t.tile_cols) {
-        t.tile[rows - 1](depth, from, packed, out, s.out_plane, nullptr, true, ahead);
+        t.tile[rows - 1](args);
         continue;
       }
-      t.tile[rows - 1](depth, from, packed, edge, t.tile_cols, nullptr, false, ahead);
+      args.c = edge;
+      args.ldc = t.tile_cols;
+      args.accumulate = false;
+      t.tile[rows - 1](args);
       for (int64_t i = 0; i < rows; ++i) {
         for (int64_t j = 0; j < cols; ++j) out[i * s.out_plane + j] += edge[i * t.tile_cols + j];
       }
