@@ -152,6 +152,8 @@ TEST(CorrectLabels, PastPlusOneMeansPastPlusNew) {
   g.add_input("input_ids", DType::kInt64, ir::Shape{Dim::symbol("b"), Dim::symbol("s")});
   Value* mask =
       g.add_input("attention_mask", DType::kInt64, ir::Shape{Dim::symbol("b"), Dim::symbol("p") + Dim(1)});
+  g.add_input("past_key_values.0.key", DType::kFloat32,
+              ir::Shape{Dim::symbol("b"), Dim(2), Dim::symbol("p"), Dim(4)});
   ASSERT_TRUE(*correct_labels(g));
   EXPECT_EQ((*mask->shape)[1], Dim::symbol("p") + Dim::symbol("s"));
 }
