@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -246,6 +247,78 @@ TEST_F(ModelTest, GrowingCachesCanBecomeFixedOnes) {
   for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-4f) << "at " << i;
   EXPECT_TRUE(step.in_place("present.1.value"));
   EXPECT_EQ(compiled->compile_count(), 1);
+}
+
+/// One step of attention over a cache of `capacity` positions, of which the first ones are valid: as many as
+/// the input "valid" says, or as the mask over the whole buffer leaves open.
+std::unique_ptr<ir::Graph> cached_attention(int64_t capacity, bool masked) {
+  auto graph = std::make_unique<ir::Graph>();
+  const ir::Shape step = {1, 8, 1, 64}, buffer = {1, 8, capacity, 64};
+  ir::Value* x = graph->add_input("x", DType::kFloat32, step);
+  ir::Value* at = graph->add_input("at", DType::kInt64, ir::Shape{1});
+  ir::Value* open = masked ? graph->add_input("mask", DType::kBool, ir::Shape{1, 1, 1, capacity})
+                           : graph->add_input("valid", DType::kInt64, ir::Shape{1});
+  std::vector<ir::Value*> present;
+  for (const char* part : {"key", "value"}) {
+    ir::Value* past = graph->add_input(std::string("past_key_values.0.") + part, DType::kFloat32, buffer);
+    ir::Node* scatter = graph->add_node("TensorScatter", {past, x, at});
+    scatter->attributes["axis"] = int64_t{2};
+    scatter->output(0)->name = std::string("present.0.") + part;
+    present.push_back(scatter->output(0));
+  }
+  std::vector<ir::Value*> inputs = {x, present[0], present[1]};
+  if (masked) {
+    inputs.push_back(open);
+  } else {
+    inputs.insert(inputs.end(), {nullptr, nullptr, nullptr, open});
+  }
+  ir::Node* attention = graph->add_node("Attention", inputs);
+  attention->output(0)->name = "y";
+  graph->add_output(attention->output(0));
+  for (ir::Value* v : present) graph->add_output(v);
+  EXPECT_TRUE(ir::infer_types(*graph).ok());
+  return graph;
+}
+
+TEST_F(ModelTest, AStepCostsWhatIsFilledAndNotTheBuffer) {
+  constexpr int64_t kFilled = 101;
+  for (const bool masked : {false, true}) {
+    std::vector<double> best;
+    for (const int64_t capacity : {int64_t{128}, int64_t{32768}}) {
+      const Model model = load(write(*cached_attention(capacity, masked)));
+      auto compiled = model.compile();
+      ASSERT_TRUE(compiled.ok()) << compiled.status().to_string();
+      Binding step = compiled->bind();
+      for (const char* part : {"key", "value"}) {
+        const Tensor cache = *Tensor::zeros(DType::kFloat32, {1, 8, capacity, 64});
+        ASSERT_TRUE(step.set_input(std::string("past_key_values.0.") + part, cache).ok());
+        ASSERT_TRUE(step.set_output(std::string("present.0.") + part, cache).ok());
+      }
+      ASSERT_TRUE(step.set_input("x", *Tensor::zeros(DType::kFloat32, {1, 8, 1, 64})).ok());
+      ASSERT_TRUE(step.set_input("at", ints({kFilled - 1}, {1})).ok());
+      if (masked) {
+        Tensor mask = *Tensor::zeros(DType::kBool, {1, 1, 1, capacity});
+        for (int64_t i = 0; i < kFilled; ++i) mask.mutable_as<bool>()[static_cast<size_t>(i)] = true;
+        ASSERT_TRUE(step.set_input("mask", mask).ok());
+      } else {
+        ASSERT_TRUE(step.set_input("valid", ints({kFilled}, {1})).ok());
+      }
+      double fastest = 1e9;
+      for (int i = 0; i < 50; ++i) {
+        const auto begin = std::chrono::steady_clock::now();
+        const Status s = step.run();
+        ASSERT_TRUE(s.ok()) << s.to_string();
+        fastest = std::min(
+            fastest,
+            std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+      }
+      EXPECT_TRUE(step.in_place("present.0.key"));
+      best.push_back(fastest);
+    }
+    RecordProperty(masked ? "masked" : "counted",
+                   std::to_string(best[0]) + " and " + std::to_string(best[1]) + " ms");
+    EXPECT_LT(best[1], 4 * best[0] + 0.1) << best[0] << " ms at 128 positions, " << best[1] << " ms at 32768";
+  }
 }
 
 /// y = use ? -x : |x|
