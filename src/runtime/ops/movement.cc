@@ -2,6 +2,7 @@
 #include <array>
 #include <cstring>
 
+#include "kernels/parallel.h"
 #include "runtime/ops/broadcast.h"
 
 namespace decant::runtime {
@@ -10,8 +11,8 @@ namespace {
 using ir::Node;
 
 /// Copies a strided view of `source` (strides in elements, may be 0 or negative) into dense `out`.
-void copy_strided(const Arg& out, const std::byte* source, const std::array<int64_t, kMaxRank>& strides,
-                  size_t size) {
+void copy_strided(const kernels::Context& context, const Arg& out, const std::byte* source,
+                  const std::array<int64_t, kMaxRank>& strides, size_t size) {
   if (out.elements == 0) return;
   int rank = out.rank;
   std::array<int64_t, kMaxRank> dims{};
@@ -24,28 +25,36 @@ void copy_strided(const Arg& out, const std::byte* source, const std::array<int6
     block *= dims[static_cast<size_t>(--rank)];
   }
   const size_t bytes = static_cast<size_t>(block) * size;
-  std::byte* target = static_cast<std::byte*>(out.data);
-  const int64_t blocks = out.elements / block;
-  std::array<int64_t, kMaxRank> at{};
-  int64_t offset = 0;
-  for (int64_t i = 0; i < blocks; ++i) {
-    const std::byte* from = source + offset * static_cast<int64_t>(size);
-    if (bytes == 4) {
-      std::memcpy(target, from, 4);
-    } else if (bytes == 8) {
-      std::memcpy(target, from, 8);
-    } else {
-      std::memcpy(target, from, bytes);
-    }
-    target += bytes;
+  const double cost = 2.0 * static_cast<double>(std::max<size_t>(bytes, 16));
+  kernels::for_range(context, out.elements / block, cost, 1, [&](int, int64_t begin, int64_t end) {
+    std::array<int64_t, kMaxRank> at{};
+    int64_t offset = 0, rest = begin;
     for (int axis = rank - 1; axis >= 0; --axis) {
       const auto a = static_cast<size_t>(axis);
-      offset += step[a];
-      if (++at[a] < dims[a]) break;
-      at[a] = 0;
-      offset -= dims[a] * step[a];
+      at[a] = rest % dims[a];
+      rest /= dims[a];
+      offset += at[a] * step[a];
     }
-  }
+    std::byte* target = static_cast<std::byte*>(out.data) + static_cast<size_t>(begin) * bytes;
+    for (int64_t i = begin; i < end; ++i) {
+      const std::byte* from = source + offset * static_cast<int64_t>(size);
+      if (bytes == 4) {
+        std::memcpy(target, from, 4);
+      } else if (bytes == 8) {
+        std::memcpy(target, from, 8);
+      } else {
+        std::memcpy(target, from, bytes);
+      }
+      target += bytes;
+      for (int axis = rank - 1; axis >= 0; --axis) {
+        const auto a = static_cast<size_t>(axis);
+        offset += step[a];
+        if (++at[a] < dims[a]) break;
+        at[a] = 0;
+        offset -= dims[a] * step[a];
+      }
+    }
+  });
 }
 
 std::array<int64_t, kMaxRank> dense_strides(const Arg& x) {
@@ -74,7 +83,7 @@ std::unique_ptr<Kernel> make_transpose(const Node& node) {
     const auto strides = dense_strides(x);
     std::array<int64_t, kMaxRank> permuted{};
     for (size_t i = 0; i < perm.size(); ++i) permuted[i] = strides[static_cast<size_t>(perm[i])];
-    copy_strided(call.outputs[0], x.as<const std::byte>(), permuted, size_of(x.dtype));
+    copy_strided(call.kernels, call.outputs[0], x.as<const std::byte>(), permuted, size_of(x.dtype));
     return ok_status();
   });
 }
@@ -84,7 +93,8 @@ std::unique_ptr<Kernel> make_expand(const Node& node) {
   return kernel_of([](const Call& call) {
     const Arg &x = call.inputs[0], &out = call.outputs[0];
     if (!broadcasts<1>(out, {&x})) return invalid_argument("the input does not broadcast to the shape");
-    copy_strided(out, x.as<const std::byte>(), BroadcastWalk<1>(out, {&x}).strides[0], size_of(x.dtype));
+    copy_strided(call.kernels, out, x.as<const std::byte>(), BroadcastWalk<1>(out, {&x}).strides[0],
+                 size_of(x.dtype));
     return ok_status();
   });
 }
@@ -118,8 +128,8 @@ std::unique_ptr<Kernel> make_slice(const Node& node) {
         strides[static_cast<size_t>(axis)] *= count > 1 ? step : 1;
       }
     }
-    copy_strided(out, x.as<const std::byte>() + offset * static_cast<int64_t>(size_of(x.dtype)), strides,
-                 size_of(x.dtype));
+    copy_strided(call.kernels, out, x.as<const std::byte>() + offset * static_cast<int64_t>(size_of(x.dtype)),
+                 strides, size_of(x.dtype));
     return ok_status();
   });
 }
@@ -167,7 +177,7 @@ std::unique_ptr<Kernel> make_split(const Node& node) {
     for (const Arg& out : call.outputs) {
       if (!out) return internal_error("an output of Split is left out");
       if (at + out.dims[axis] > x.dims[axis]) return internal_error("the parts do not fit the input");
-      copy_strided(out,
+      copy_strided(call.kernels, out,
                    x.as<const std::byte>() +
                        at * strides[static_cast<size_t>(axis)] * static_cast<int64_t>(size_of(x.dtype)),
                    strides, size_of(x.dtype));
