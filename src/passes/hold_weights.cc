@@ -11,8 +11,9 @@ Result<bool> hold_weights(ir::Graph& graph, DType dtype) {
     const bool fused = node.op() == "FusedMatMul" && node.domain() == "com.microsoft";
     if (!node.is("MatMul") && !fused) return nullptr;
     ir::Value *x = node.input(0), *matrix = node.input(1);
-    if (!matrix->constant || matrix->constant->dims().size() != 2 || x->dtype != DType::kFloat32 ||
-        !is_float(matrix->dtype) || matrix->dtype == DType::kFloat64 || matrix->dtype == dtype)
+    if (!matrix->constant || matrix->constant->packed() || matrix->constant->dims().size() != 2 ||
+        x->dtype != DType::kFloat32 || !is_float(matrix->dtype) || matrix->dtype == DType::kFloat64 ||
+        matrix->dtype == dtype)
       return nullptr;
     ir::Value*& weight = held[matrix];
     if (!weight) {

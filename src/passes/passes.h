@@ -106,8 +106,8 @@ Result<bool> keep_last_logits(ir::Graph& graph);
 /// inputs and outputs keep their dtypes. Values differ from the stored dtype's by rounding only.
 Result<bool> widen_half(ir::Graph& graph);
 
-/// Matrices that f32 activations are multiplied with are converted to `dtype` when a plan is compiled. Values
-/// differ by the rounding of weights only: products are summed in f32, and all else stays f32.
+/// Dense matrices that f32 activations are multiplied with are converted to `dtype` when a plan is compiled.
+/// Values differ by the rounding of weights only: products are summed in f32, and all else stays f32.
 Result<bool> hold_weights(ir::Graph& graph, DType dtype);
 
 /// All lifts in order, then clean-up. Inputs and outputs stay as they are, but for half precision inside.

@@ -102,12 +102,11 @@ CASES = [
     text("roformer", "RoFormer", "ForMaskedLM"),
     text("ernie", "Ernie", "Model"),
     text("nystromformer", "Nystromformer", "Model", {"num_landmarks": 8, "segment_means_seq_len": 8}),
-    text("xlnet", "XLNet", "Model", {"d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 48}),
     text("layoutlm", "LayoutLM", "Model", {"max_2d_position_embeddings": 32}, inputs="layout"),
 
     decoder("llama", "Llama"),
     decoder("mistral", "Mistral", {"sliding_window": 6}),
-    decoder("ministral", "Ministral", {"sliding_window": 6}),
+    decoder("ministral", "Ministral", {"sliding_window": 6, "head_dim": 8}),
     decoder("qwen2", "Qwen2"),
     decoder("qwen3", "Qwen3", {"head_dim": 8}),
     decoder("gemma", "Gemma", {"head_dim": 8}),
