@@ -168,6 +168,38 @@ def test_gather_block_quantized(tmp_path, bits, zero, dtype):
           block_size=block, gather_axis=0, quantize_axis=1, atol=1e-6)
 
 
+def small_tensor(name, kind, codes):
+    """A tensor of int4 or uint4 from the low bits of `codes`."""
+    packed = np.packbits(((codes.reshape(-1)[:, None] >> np.arange(4)) & 1).astype(np.uint8).reshape(-1), bitorder="little")
+    return helper.make_tensor(name, kind, codes.shape, packed.tobytes(), raw=True)
+
+
+@pytest.mark.parametrize("kind", [TensorProto.INT4, TensorProto.UINT4])
+@pytest.mark.parametrize("op", ["GatherBlockQuantized", "DequantizeLinear"])
+@pytest.mark.parametrize("zero", [False, True])
+def test_four_bit_tensors(tmp_path, kind, op, zero):
+    rng = RNG(21)
+    gather = op == "GatherBlockQuantized"
+    rows, width, block = (11, 64, 16) if gather else (64, 6, 16)
+    blocks = (rows, width // block) if gather else (rows // block, width)
+    codes = rng.integers(0, 16, (rows, width))
+    tensors = [small_tensor("codes", kind, codes),
+               onnx.numpy_helper.from_array(rng.standard_normal(blocks).astype(np.float32), "scales")]
+    if zero:
+        tensors.append(small_tensor("zeros", kind, rng.integers(0, 16, blocks)))
+    names = (["codes", "x"] if gather else ["codes"]) + [t.name for t in tensors[1:]]
+    nodes = [helper.make_node(op, names, ["w"], "node", domain="com.microsoft" if gather else "", block_size=block,
+                              **({"gather_axis": 0, "quantize_axis": 1} if gather else {"axis": 0}))]
+    feeds = {"x": rng.integers(0, rows, (2, 3)) if gather else normal(rng, 3, rows)}
+    nodes.append(helper.make_node("Identity" if gather else "MatMul", ["w"] if gather else ["x", "w"], ["y0"]))
+    inputs = [helper.make_tensor_value_info("x", I64 if gather else F32, ["a", "b" if gather else rows])]
+    graph = helper.make_graph(nodes, "g", inputs, [helper.make_empty_tensor_value_info("y0")], tensors)
+    path = tmp_path / "model.onnx"
+    onnx.save(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21),
+                                                                     helper.make_opsetid("com.microsoft", 1)]), path)
+    np.testing.assert_allclose(forward(path, feeds)["y0"], reference(path, feeds)["y0"], atol=1e-4, rtol=1e-4)
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])
 @pytest.mark.parametrize("form", ["tensor", "columns", "rows"])
 def test_dequantized_weights(tmp_path, dtype, form):

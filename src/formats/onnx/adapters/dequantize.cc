@@ -8,7 +8,11 @@ namespace decant::onnx {
 namespace {
 
 /// Bits of a code; 0 for types that packed constants do not hold.
-int code_bits(DType t) { return t == DType::kInt8 || t == DType::kUInt8 ? 8 : 0; }
+int code_bits(DType t) {
+  return t == DType::kInt8 || t == DType::kUInt8 || is_small_integer(t) ? bits_of(t) : 0;
+}
+
+bool is_signed_code(DType t) { return t == DType::kInt8 || t == DType::kInt4 || t == DType::kInt2; }
 
 bool is_one_number(const ir::Constant& c) { return c.elements() == 1; }
 
@@ -20,7 +24,7 @@ std::optional<PackedLayout> layout_of(const ir::Constant& x, const ir::Constant&
   const auto rank = static_cast<int64_t>(dims.size());
   PackedLayout l;
   l.bits = code_bits(x.dtype());
-  l.is_signed = x.dtype() == DType::kInt8;
+  l.is_signed = is_signed_code(x.dtype());
   l.scale_dtype = scale.dtype();
   l.zero_point = 0;
   if (rank == 0 || x.elements() == 0) return std::nullopt;

@@ -135,8 +135,13 @@ Status adapt_gather_block_quantized(Adaptation& a) {
   DECANT_ASSIGN(packed.scales, a.constant_input(2, "scales"));
   const auto& stored = packed.codes->dims();
   const auto rank = static_cast<int64_t>(stored.size());
-  DECANT_RETURN_IF_ERROR(check_dtype(a, *packed.codes, DType::kUInt8, "data"));
-  const int64_t bits = a.node.int_attribute("bits", 4), block = a.node.int_attribute("block_size", 128);
+  // Of uint8, each byte holds several codes; elements of int4 and uint4 are codes.
+  const DType code = packed.codes->dtype();
+  const bool bytes = code == DType::kUInt8;
+  if (!bytes && code != DType::kInt4 && code != DType::kUInt4)
+    return a.unsupported_form(fmt::format("'data' of {}", ir::describe(code, stored)));
+  const int64_t bits = bytes ? a.node.int_attribute("bits", 4) : 4;
+  const int64_t block = a.node.int_attribute("block_size", 128);
   if (bits != 2 && bits != 4 && bits != 8) return a.unsupported_form(fmt::format("a width of {} bits", bits));
   if (block <= 0) return a.bad_form(fmt::format("block_size is {}", block));
   int64_t quantized = a.node.int_attribute("quantize_axis", 1),
@@ -146,7 +151,7 @@ Status adapt_gather_block_quantized(Adaptation& a) {
   if (rank < 1 || quantized < 0 || quantized >= rank || gathered < 0 || gathered >= rank) {
     return a.bad_form("an axis is outside the rank of 'data'");
   }
-  const int64_t per_byte = 8 / bits;
+  const int64_t per_byte = bytes ? 8 / bits : 1;
   std::vector<int64_t> dims = stored;
   if (dims.back() > kMaxSize) return a.bad_form("'data' is too wide");
   dims.back() *= per_byte;
@@ -159,12 +164,14 @@ Status adapt_gather_block_quantized(Adaptation& a) {
   layout.row_bits = layout.columns * bits;
   layout.block_columns = block;
   layout.scale_dtype = packed.scales->dtype();
-  layout.zero_point = 1 << (bits - 1);
+  layout.is_signed = code == DType::kInt4;
+  layout.zero_point = bytes ? 1 << (bits - 1) : 0;
   if (a.node.input(3)) {
     DECANT_ASSIGN(packed.zeros, a.constant_input(3, "zero_points"));
     DECANT_RETURN_IF_ERROR(check_dtype(a, *packed.zeros, packed.codes->dtype(), "zero_points"));
     layout.zero = PackedLayout::Zero::kCodes;
-    layout.zero_row_bits = ceil_div(layout.scale_columns() * bits, 8) * 8;
+    layout.zero_row_bits = layout.scale_columns() * bits;
+    if (bytes) layout.zero_row_bits = ceil_div(layout.zero_row_bits, 8) * 8;
   }
   const DType dtype = packed.scales->dtype();
   auto table = ir::packed_constant(dtype, dims, std::move(packed));
