@@ -27,7 +27,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 NAME = "architectures"
 CACHE = ROOT / "build/scoreboards" / NAME
 KEPT = pathlib.Path(__file__).with_suffix(".txt")
-QUICK = ["bert", "llama", "gemma2", "t5", "vit", "wav2vec2"]
+QUICK = ["bert", "modernbert", "deberta", "llama", "gemma2", "t5"]
 
 sys.path.insert(0, str(ROOT / "tests/e2e"))
 import helpers  # noqa: E402
