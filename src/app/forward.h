@@ -18,6 +18,7 @@ struct ForwardOptions {
   int threads = 0;
   std::string isa;
   int repeat = 1;
+  double deadline = 0;  ///< seconds that a run may take; 0: any
   /// What weights of products are held in; kUndefined or kFloat32: as stored. Activations, norms, softmax,
   /// scores and sums are f32 in every case.
   DType compute_type = DType::kUndefined;
@@ -32,7 +33,8 @@ struct NamedOutput {
 /// outputs, under their own names, to another. Inputs of zero elements for growing caches may be left out.
 /// Fails, with all names, when inputs are missing or unknown. A flag that chooses a branch of the graph (a
 /// merged decoder's use_cache_branch) is fixed before compiling, so that the branch taken is all there is.
-/// `seconds` gets one entry for each run, `profile` operators with their seconds in all runs, the slowest first.
+/// `seconds` gets one entry for each run, `profile` operators with their seconds in all runs, the slowest
+/// first.
 Status forward(const std::string& model, const std::string& inputs_path, const std::string& outputs_path,
                const ForwardOptions& options, std::vector<double>* seconds,
                std::vector<std::pair<std::string, double>>* profile = nullptr);

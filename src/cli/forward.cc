@@ -15,6 +15,7 @@ namespace {
 struct Options {
   std::string model, inputs, outputs, component, dtype, backend = "cpu", mode = "exact", compute_type;
   int repeat = 1;
+  double deadline = 0;
   bool profile = false;
 };
 
@@ -34,6 +35,8 @@ Run add_forward(CLI::App& app, Common& common) {
   add_compute_type(app, o->compute_type);
   app.add_option("--repeat", o->repeat, "run several times; with --json prints the timings")
       ->check(CLI::Range(1, 1000000));
+  app.add_option("--deadline", o->deadline, "seconds that a run may take; loops end with an error then")
+      ->check(CLI::Range(1e-3, 1e6));
   app.add_flag("--profile", o->profile, "print the seconds of each operator, the slowest first");
   return [o, &common]() -> Status {
     app::ForwardOptions options;
@@ -43,6 +46,7 @@ Run add_forward(CLI::App& app, Common& common) {
     options.threads = common.threads;
     options.isa = common.isa;
     options.repeat = o->repeat;
+    options.deadline = o->deadline;
     options.compute_type = compute_type(o->compute_type);
     std::vector<double> seconds;
     std::vector<std::pair<std::string, double>> profile;

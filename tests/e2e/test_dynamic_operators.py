@@ -78,7 +78,7 @@ def test_sizes(tmp_path, name):
             onnx.save(model, path)
         session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
         want = session.run(None, feeds)
-        for backend in ([], ["--reference"]):
+        for backend in ([], ["--backend", "reference"]):
             got = forward(path, feeds, *backend)
             for i, expected in enumerate(want):
                 np.testing.assert_allclose(got[f"y{i}"], expected, rtol=1e-4, atol=1e-5)

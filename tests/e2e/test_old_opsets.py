@@ -36,7 +36,7 @@ def model(tmp_path, opset, op, inputs, output_types=(FLOAT,), symbolic=True, **a
 
 
 def check(path, feeds, want, rtol=1e-5, atol=1e-5):
-    for backend in ([], ["--reference"]):
+    for backend in ([], ["--backend", "reference"]):
         got = forward(path, feeds, *backend)
         for i, expected in enumerate(want):
             np.testing.assert_allclose(got[f"y{i}"], expected, rtol=rtol, atol=atol)
