@@ -21,6 +21,7 @@ KEPT = HERE / "onnx-suite.txt"
 RANDOM = ("Bernoulli",)
 # Whole models take seconds each: not in the quick part.
 SLOW = ("real/",)
+SECONDS, SLOW_SECONDS = 20, 120  # of processor time
 
 
 def find_runner():
@@ -55,14 +56,16 @@ def main():
             groups[case] = group
 
     results = collections.defaultdict(list)
-    with tempfile.TemporaryDirectory() as scratch:
-        listed, out = pathlib.Path(scratch, "cases.txt"), pathlib.Path(scratch, "out.tsv")
-        listed.write_text("".join(f"{cases_folder / case}\n" for case in groups))
-        subprocess.run([find_runner(), listed, out], check=True)
-        for line in out.read_text(errors="replace").splitlines():
-            folder, backend, result, *detail = line.split("\t")
-            case = str(pathlib.Path(folder).relative_to(cases_folder))
-            results[case].append((backend, result, "".join(detail).replace(str(cases_folder) + "/", "")))
+    slow = [case for case in groups if case.startswith(SLOW)]
+    for cases, seconds in (([c for c in groups if c not in slow], SECONDS), (slow, SLOW_SECONDS)):
+        with tempfile.TemporaryDirectory() as scratch:
+            listed, out = pathlib.Path(scratch, "cases.txt"), pathlib.Path(scratch, "out.tsv")
+            listed.write_text("".join(f"{cases_folder / case}\n" for case in cases))
+            subprocess.run([find_runner(), listed, out, "--seconds", str(seconds)], check=True)
+            for line in out.read_text(errors="replace").splitlines():
+                folder, backend, result, *detail = line.split("\t")
+                case = str(pathlib.Path(folder).relative_to(cases_folder))
+                results[case].append((backend, result, "".join(detail).replace(str(cases_folder) + "/", "")))
 
     rows, table, total = [], collections.defaultdict(collections.Counter), collections.Counter()
     for case, group in groups.items():

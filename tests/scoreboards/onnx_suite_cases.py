@@ -18,8 +18,10 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-FORMAT = "2"  # of what this script writes; another one makes existing folders stale
+FORMAT = "3"  # of what this script writes; another one makes existing folders stale
 USUAL = (1e-3, 1e-7)
+# Where zeros are expected the files hold NumPy's own rounding, 2e-7.
+TOLERANCES = {"test_dft_inverse": (1e-3, 1e-6), "test_dft_inverse_opset19": (1e-3, 1e-6)}
 
 
 def proto(value, declared):
@@ -55,7 +57,7 @@ def write_made(root, cases):
         folder = root / case.kind / case.name
         folder.mkdir(parents=True)
         (folder / "model.onnx").write_bytes(case.model.SerializeToString())
-        write_tolerance(folder, case.rtol, case.atol)
+        write_tolerance(folder, *TOLERANCES.get(case.name, (case.rtol, case.atol)))
         for i, (inputs, outputs) in enumerate(case.data_sets):
             data = folder / f"test_data_set_{i}"
             write_values(data, "input", inputs, case.model.graph.input)
