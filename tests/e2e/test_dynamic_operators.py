@@ -43,7 +43,7 @@ CASES = {
     "ReverseSequence": ("ReverseSequence", 1, {"batch_axis": 1, "time_axis": 0},
                         lambda n: [normal(n, 4, 2), integers(1, n + 1, 4)]),
     "CumSum": ("CumSum", 1, {"reverse": 1, "exclusive": 1}, lambda n: [normal(2, n), (np.array(-1, np.int64),)]),
-    "LRN": ("LRN", 1, {"size": 4, "alpha": 0.5}, lambda n: [normal(1, n + 3, 4, 5)]),
+    "LRN": ("LRN", 1, {"size": 5, "alpha": 0.5}, lambda n: [normal(1, n + 3, 4, 5)]),
     "MeanVarianceNormalization": ("MeanVarianceNormalization", 1, {"axes": [0, 2]}, lambda n: [normal(n, 3, 5)]),
     "LpNormalization": ("LpNormalization", 1, {"p": 1, "axis": 1}, lambda n: [normal(3, n)]),
     "Det": ("Det", 1, {}, lambda n: [normal(3, n, n)]),

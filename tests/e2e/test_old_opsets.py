@@ -60,7 +60,6 @@ CASES = {
     "top k with an attribute": (9, "TopK", [X], {"output_types": (FLOAT, INT64)}, {"k": 3, "axis": 1}),
     "split with an attribute": (11, "Split", [X], {"output_types": (FLOAT, FLOAT)}, {"split": [2, 4], "axis": 1}),
     "unsqueeze with axes": (11, "Unsqueeze", [X], {}, {"axes": [0, -1]}),
-    "dropout with a mask": (10, "Dropout", [X], {"output_types": (FLOAT, BOOL)}, {}),
     "scatter": (10, "Scatter", [X, np.array([[[1, 0, 2, 5, 4]]]), normal(1, 1, 5)], {}, {"axis": 1}),
 }
 
