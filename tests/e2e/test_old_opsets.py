@@ -8,7 +8,7 @@ from helpers import forward
 from onnx import TensorProto, helper, numpy_helper
 
 RANDOM = np.random.default_rng(0)
-FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
 
 def normal(*shape):
