@@ -350,9 +350,12 @@ Status PlanBuilder::add_step(const Node& node, std::unique_ptr<Kernel> kernel, s
 
 void PlanBuilder::find_groups() {
   std::unordered_map<const Value*, std::vector<const Node*>> open;
+  std::unordered_set<const Node*> own;  // a user may also be in a sub-graph
+  for (const auto& node : plan_.graph_->nodes()) own.insert(node.get());
   for (const auto& node : plan_.graph_->nodes()) {
     if (!matmul_can_group(*node) || !sized(*node->input(0)) || !sized(*node->output(0))) continue;
-    if (const Node* add = matmul_bias(*plan_.graph_, *node)) {
+    const Node* add = matmul_bias(*plan_.graph_, *node);
+    if (add && own.count(add) && !node->output(0)->is_listed() && resolvable(*add->output(0))) {
       bias_[node.get()] = add;
       grouped_.insert(add);
       groups_[node.get()] = {node.get()};
@@ -370,7 +373,10 @@ Status PlanBuilder::add_group(const std::vector<const Node*>& group) {
   std::vector<int> inputs, outputs;
   DECANT_ASSIGN(const int a, value_index(group[0]->input(0)));
   if (plan_.values_[static_cast<size_t>(a)].storage == Plan::Storage::kDynamic) {
-    for (const Node* node : group) DECANT_RETURN_IF_ERROR(add_node(*node));
+    for (const Node* node : group) {
+      DECANT_RETURN_IF_ERROR(add_node(*node));
+      if (auto add = bias_.find(node); add != bias_.end()) DECANT_RETURN_IF_ERROR(add_node(*add->second));
+    }
     return ok_status();
   }
   inputs.push_back(a);
@@ -381,7 +387,6 @@ Status PlanBuilder::add_group(const std::vector<const Node*>& group) {
   for (const Node* node : group) {
     const auto add = bias_.find(node);
     const Value* result = add == bias_.end() ? node->output(0) : add->second->output(0);
-    if (!resolvable(*result)) return unsupported(node->describe() + ": its shape depends on data");
     outputs.push_back(new_value(*result, Plan::Storage::kArena));
     const Value* bias = add == bias_.end() ? nullptr : bias_of(*add->second, node->output(0));
     DECANT_ASSIGN(const int index, value_index(bias));
