@@ -169,6 +169,22 @@ int64_t Session::mask_length(const ir::Dim& dim, int64_t total) const {
   return has_states_ && fixed_ && dim == capacity_dim_ ? capacity_ : total;
 }
 
+/// Query i attends the first visible + i positions.
+template <typename T>
+void Session::fill_mask(Input& input, int64_t queries, int64_t width, int64_t visible, T attend, T hide) {
+  T* const mask = reinterpret_cast<T*>(input.buffer.data);
+  MaskRow& last = input.mask;
+  int64_t from = 0, to = width;
+  if (queries == 1 && last.data == mask) {
+    from = std::min(last.visible, visible);
+    if (width <= last.width) to = std::min(width, std::max(last.visible, visible));
+  }
+  for (int64_t i = 0; i < queries; ++i) {
+    for (int64_t j = from; j < to; ++j) mask[i * width + j] = j < visible + i ? attend : hide;
+  }
+  last = {queries == 1 ? mask : nullptr, width, visible};
+}
+
 Status Session::fill(Input& input, const Value& value, std::span<const int64_t> ids) {
   const auto n = static_cast<int64_t>(ids.size()), total = length_ + n;
   const auto shape_of = [&](std::initializer_list<int64_t> dims) {
@@ -202,27 +218,23 @@ Status Session::fill(Input& input, const Value& value, std::span<const int64_t> 
       if (fixed_ && capacity_ < kReservedPositions)
         DECANT_RETURN_IF_ERROR(input.buffer.reserve(static_cast<size_t>(capacity_) * 8));
       DECANT_RETURN_IF_ERROR(shape_of({1, width}));
-      for (int64_t j = 0; j < width; ++j) store_index(value.dtype, input.buffer.data, j, j < total ? 1 : 0);
+      if (value.dtype == DType::kInt32) {
+        fill_mask<int32_t>(input, 1, width, total, 1, 0);
+      } else {
+        fill_mask<int64_t>(input, 1, width, total, 1, 0);
+      }
       break;
     }
     case Role::kAddedMask: {  // 0 where a query may attend, the lowest float elsewhere: added to the scores
       const int64_t width = mask_length((*value.shape)[3], total);
       DECANT_RETURN_IF_ERROR(shape_of({1, 1, n, width}));
-      auto* mask = reinterpret_cast<float*>(input.buffer.data);
-      for (int64_t i = 0; i < n; ++i) {
-        for (int64_t j = 0; j < width; ++j) {
-          mask[i * width + j] = j <= length_ + i ? 0.0f : std::numeric_limits<float>::lowest();
-        }
-      }
+      fill_mask(input, n, width, length_ + 1, 0.0f, std::numeric_limits<float>::lowest());
       break;
     }
     case Role::kBoolMask: {
       const int64_t width = mask_length((*value.shape)[3], total);
       DECANT_RETURN_IF_ERROR(shape_of({1, 1, n, width}));
-      for (int64_t i = 0; i < n; ++i) {
-        for (int64_t j = 0; j < width; ++j)
-          input.buffer.data[i * width + j] = static_cast<std::byte>(j <= length_ + i);
-      }
+      fill_mask(input, n, width, length_ + 1, uint8_t{1}, uint8_t{0});
       break;
     }
   }

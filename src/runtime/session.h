@@ -51,18 +51,27 @@ class Session {
     ~Buffer();
     Status reserve(size_t size);  ///< keeps nothing when it grows; zero-filled
   };
+  /// What a mask of one query holds, so that the next step writes only what changed: of `width` positions at
+  /// `data` the first `visible` may be attended.
+  struct MaskRow {
+    const void* data = nullptr;
+    int64_t width = 0, visible = 0;
+  };
   struct Input {
     Role role = Role::kIds;
     size_t state = 0;   ///< index into graph().states for kState
     size_t output = 0;  ///< of a state: its output's position
     std::vector<int64_t> dims;
     Buffer buffer;
+    MaskRow mask;
   };
 
   Status classify(int64_t capacity, int64_t default_capacity);
   Status allocate_states();
   Status run(std::span<const int64_t> ids);
   Status fill(Input& input, const ir::Value& value, std::span<const int64_t> ids);
+  template <typename T>
+  static void fill_mask(Input& input, int64_t queries, int64_t width, int64_t visible, T attend, T hide);
   Status collect_states();
   Status take_logits();
   int64_t mask_length(const ir::Dim& dim, int64_t total) const;
