@@ -64,6 +64,18 @@ std::vector<int32_t> random_ids(int64_t n, size_t vocabulary, std::mt19937& rand
 
 std::vector<int64_t> wide(const std::vector<int32_t>& ids) { return {ids.begin(), ids.end()}; }
 
+/// The last sample's time by operator.
+void log_profile(const runtime::Plan& plan, const BenchCase& c) {
+  std::string table = "last sample of " + c.name + ", " + std::to_string(c.tokens) + " tokens:\n";
+  char row[128];
+  for (const auto& p : plan.profile()) {
+    std::snprintf(row, sizeof row, "%-28s %9.2f ms  %8lld calls\n", p.op.c_str(), 1e3 * p.seconds,
+                  static_cast<long long>(p.calls));
+    table += row;
+  }
+  log(LogLevel::kInfo, table);
+}
+
 }  // namespace
 
 double BenchCase::median() const {
@@ -104,12 +116,15 @@ Status bench(const BenchOptions& options, const std::function<void(const BenchCa
     for (int i = 0; i <= options.repeat; ++i) {
       const std::vector<int64_t> ids = wide(random_ids(n, vocabulary, random));
       DECANT_RETURN_IF_ERROR(session.rewind(0));
+      session.plan().set_profiling(options.profile && i > 0);
       const auto begin = Clock::now();
       DECANT_RETURN_IF_ERROR(session.append(ids));
       if (i > 0)
         c.tokens_per_second.push_back(static_cast<double>(n) / seconds_since(begin));  // the first warms up
     }
+    session.plan().set_profiling(false);
     report(c);
+    if (options.profile) log_profile(session.plan(), c);
   }
 
   BenchCase c = base;
@@ -118,28 +133,20 @@ Status bench(const BenchOptions& options, const std::function<void(const BenchCa
   c.bytes_per_token =
       weights + session.state_bytes_per_position() * (options.context + options.new_tokens / 2);
   c.read_bandwidth = read_bandwidth(engine->pool, static_cast<size_t>(weights));
-  if (options.profile) session.plan().set_profiling(true);
   for (int i = 0; i < options.repeat; ++i) {
     DECANT_RETURN_IF_ERROR(session.rewind(0));
     DECANT_RETURN_IF_ERROR(session.append(wide(random_ids(options.context, vocabulary, random))));
+    session.plan().set_profiling(options.profile);
     const auto begin = Clock::now();
     for (int64_t t = 0; t < options.new_tokens; ++t) {
       const int64_t id[] = {static_cast<int64_t>(random() % vocabulary)};
       DECANT_RETURN_IF_ERROR(session.append(id));
     }
     c.tokens_per_second.push_back(static_cast<double>(options.new_tokens) / seconds_since(begin));
+    session.plan().set_profiling(false);
   }
   report(c);
-  if (options.profile) {
-    std::string table;
-    char row[128];
-    for (const auto& p : session.plan().profile()) {
-      std::snprintf(row, sizeof row, "%-28s %9.2f ms  %8lld calls\n", p.op.c_str(), 1e3 * p.seconds,
-                    static_cast<long long>(p.calls));
-      table += row;
-    }
-    log(LogLevel::kInfo, table);
-  }
+  if (options.profile) log_profile(session.plan(), c);
   return ok_status();
 }
 

@@ -293,6 +293,15 @@ std::vector<std::string> Plan::reference_steps() const {
   return out;
 }
 
+void Plan::set_profiling(bool on) {
+  profiling_ = on;
+  if (!on) return;
+  for (Step& s : steps_) {
+    s.seconds = 0;
+    s.calls = 0;
+  }
+}
+
 std::vector<Plan::Profile> Plan::profile() const {
   std::map<std::string, Profile> by_op;
   for (const Step& s : steps_) {

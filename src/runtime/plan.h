@@ -67,7 +67,8 @@ class Plan {
     double seconds = 0;
     int64_t calls = 0;
   };
-  void set_profiling(bool on) { profiling_ = on; }
+  /// Turning it on forgets what was measured before.
+  void set_profiling(bool on);
   std::vector<Profile> profile() const;
 
  private:
