@@ -188,8 +188,8 @@ double peak(ThreadPool& pool, Isa isa) {
   std::vector<double> done(static_cast<size_t>(pool.size()));
   pool.parallel_for(pool.size(), [&](int, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      done[static_cast<size_t>(i)] =
-          isa == Isa::kAvx512 ? multiply_adds<Wide>(500000) : multiply_adds<Half>(1000000);
+      done[static_cast<size_t>(i)] = isa == Isa::kAvx512 || isa == Isa::kAmx ? multiply_adds<Wide>(500000)
+                                                                             : multiply_adds<Half>(1000000);
     }
   });
   double sum = 0;
@@ -301,7 +301,7 @@ void run(const Bench& b) {
       decode(b, pool, ctx, m, 576, 1536, DType::kFloat32, true);
       decode(b, pool, ctx, m, 576, 1536, DType::kBFloat16, true);
     }
-    for (const int64_t m : {16, 128, 512}) {
+    for (const int64_t m : {16, 32, 128, 512}) {
       for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
         prompt(b, pool, ctx, m, 576, 576, dtype, false);
         prompt(b, pool, ctx, m, 576, 1536, dtype, false);
@@ -310,6 +310,9 @@ void run(const Bench& b) {
         prompt(b, pool, ctx, m, 1024, 3072, dtype, false);
       }
     }
+    // Encoders: MiniLM on 32 x 128 tokens, ViT-B on one image.
+    for (const int64_t k : {384, 1536}) prompt(b, pool, ctx, 4096, k, 1920 - k, DType::kFloat32, false);
+    for (const int64_t k : {768, 3072}) prompt(b, pool, ctx, 197, k, 3840 - k, DType::kFloat32, false);
     for (const DType dtype : {DType::kFloat32, DType::kFloat16}) {
       cache(b, pool, ctx, 9, 3, 1, 128, 64, dtype);
       cache(b, pool, ctx, 9, 3, 1, 1024, 64, dtype);

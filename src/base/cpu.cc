@@ -147,6 +147,8 @@ std::string_view to_string(Isa isa) {
       return "avx2";
     case Isa::kAvx512:
       return "avx512";
+    case Isa::kAmx:
+      return "amx";
     case Isa::kNeon:
       return "neon";
   }
@@ -161,6 +163,7 @@ const CpuFeatures& cpu_features() {
 std::vector<Isa> available_isas() {
   std::vector<Isa> isas;
   const CpuFeatures& f = cpu_features();
+  if (f.avx512 && f.amx_bf16) isas.push_back(Isa::kAmx);
   if (f.avx512) isas.push_back(Isa::kAvx512);
   if (f.avx2) isas.push_back(Isa::kAvx2);
   if (f.neon) isas.push_back(Isa::kNeon);

@@ -15,14 +15,14 @@ enum class Isa : uint8_t {
   kBaseline,
   kAvx2,    ///< AVX2, FMA, F16C
   kAvx512,  ///< AVX-512 F, BW, DQ, VL besides kAvx2
+  kAmx,     ///< AMX-BF16 besides kAvx512
   kNeon,    ///< aarch64 advanced SIMD with FMA
 };
 
-/// "baseline", "avx2", "avx512", "neon": the names DECANT_ISA and --isa take.
+/// "baseline", "avx2", "avx512", "amx", "neon": the names DECANT_ISA and --isa take.
 std::string_view to_string(Isa isa);
 
-/// What the processor has and the operating system lets us use. The last four are reported; no kernel needs
-/// them yet.
+/// What the processor has and the operating system lets us use.
 struct CpuFeatures {
   bool avx2 = false;
   bool avx512 = false;

@@ -8,11 +8,13 @@ namespace {
 
 // Queries from which keys and values are packed.
 constexpr int64_t kBlockedQueries = 8;
-// Query rows (positions x heads of a group) that share packed keys: 8 tiles of 14.
-constexpr int64_t kBlockRows = 112;
-// Keys packed at a time: with 128 channels 64 KB, as much for the values.
-constexpr int64_t kBlockKeys = 128;
+// Query rows (positions x heads of a group) that share packed keys, where there is work enough for the
+// threads, and where there is not: 18 and 8 tiles of 14.
+constexpr int64_t kBlockRows = 252, kBlockRowsFew = 112;
+// Keys whose scores are held at a time.
+constexpr int64_t kBlockKeys = kScoreStride;
 constexpr int64_t kMaxTileCols = 32;
+constexpr int64_t kTileRowsMin = 4;
 // Positions that a worker takes at least.
 constexpr int64_t kSplitMin = 64;
 
@@ -55,7 +57,9 @@ struct Problem {
 
 int64_t group_of(const AttentionArgs& g) { return g.kv_heads > 0 ? g.q_heads / g.kv_heads : 0; }
 
-bool is_blocked(const AttentionArgs& g) { return g.q_len >= kBlockedQueries && g.q_len * group_of(g) >= 16; }
+bool is_blocked(const AttentionArgs& g) {
+  return g.q_len >= kBlockedQueries && g.q_len * group_of(g) >= 16 && group_of(g) <= kBlockRows;
+}
 
 /// Added to a score, this or less leaves a weight of zero beside any position that is open.
 constexpr float kClosed = -1e30f;
@@ -222,21 +226,23 @@ void few_queries(const Context& ctx, const AttentionArgs& g, std::span<std::byte
 }
 
 struct BlockedPlan {
-  int64_t group, queries, blocks, rows, v_padded;
+  int64_t group, queries = 1, blocks = 1, rows, v_padded;
 
-  explicit BlockedPlan(const AttentionArgs& g)
-      : group(group_of(g)),
-        queries(
-            std::clamp<int64_t>(kBlockRows / std::max<int64_t>(1, group), 1, std::max<int64_t>(1, g.q_len))) {
-    blocks = ceil_div(g.q_len, queries);
-    queries = ceil_div(g.q_len, std::max<int64_t>(1, blocks));
+  BlockedPlan(const AttentionArgs& g, int threads) : group(group_of(g)) {
+    split(g, kBlockRows);
+    if (g.batch * g.kv_heads * blocks < 4 * threads) split(g, kBlockRowsFew);
     rows = group * queries;
     v_padded = ceil_div(g.v_dim, kMaxTileCols) * kMaxTileCols;
   }
-  int64_t packed_rows() const { return rows * 4 / 3 + 32; }
-  /// q packed, keys packed, scores, weights packed, values packed, sums, and max and sum of each row.
+  void split(const AttentionArgs& g, int64_t most) {
+    const int64_t fit =
+        std::clamp<int64_t>(most / std::max<int64_t>(1, group), 1, std::max<int64_t>(1, g.q_len));
+    blocks = ceil_div(g.q_len, fit);
+    queries = ceil_div(g.q_len, std::max<int64_t>(1, blocks));
+  }
+  /// q packed, keys and values packed, scores, sums, and max and sum of each row.
   int64_t worker_floats(const AttentionArgs& g) const {
-    return packed_rows() * (g.qk_dim + kBlockKeys) + kBlockKeys * (g.qk_dim + v_padded) +
+    return (rows * 4 / 3 + 32) * g.qk_dim + (g.qk_dim + kBlockKeys) * kMaxTileCols +
            (rows + kMaxTileRows) * (kBlockKeys + v_padded) + 2 * rows + 128;
   }
 };
@@ -251,16 +257,20 @@ class BlockedWorker {
     tiles_ = ceil_div(rows_, t.tile_rows);
     v_cols_ = ceil_div(g_.v_dim, t.tile_cols) * t.tile_cols;
     q_ = memory;
-    weights_ = q_ + plan.packed_rows() * g_.qk_dim;
-    keys_ = weights_ + plan.packed_rows() * kBlockKeys;
-    values_ = keys_ + kBlockKeys * g_.qk_dim;
-    scores_ = values_ + kBlockKeys * plan.v_padded;
+    keys_ = q_ + (plan.rows * 4 / 3 + 32) * g_.qk_dim;
+    values_ = keys_ + kMaxTileCols * g_.qk_dim;
+    scores_ = values_ + kMaxTileCols * kBlockKeys;
     acc_ = scores_ + (plan.rows + kMaxTileRows) * kBlockKeys;
     max_ = acc_ + (plan.rows + kMaxTileRows) * plan.v_padded;
     sum_ = max_ + plan.rows;
   }
 
   void run() {
+    for (int64_t tile = 0; tile < tiles_; ++tile) {
+      int64_t end = 0;
+      for (int64_t r = tile_row(tile); r < tile_row(tile + 1); ++r) end = std::max(end, p_.end(query(r)));
+      tile_end_[static_cast<size_t>(tile)] = end;
+    }
     pack_queries();
     std::fill(max_, max_ + rows_, -INFINITY);
     std::fill(sum_, sum_ + rows_, 0.0f);
@@ -289,6 +299,11 @@ class BlockedWorker {
   int64_t query(int64_t row) const { return first_ + row % queries_; }
   int64_t tile_row(int64_t tile) const { return rows_ * tile / tiles_; }
 
+  /// How many of the n keys from `key` on some row of the tile may attend.
+  int64_t attended(int64_t tile, int64_t key, int64_t n) const {
+    return std::clamp<int64_t>(tile_end_[static_cast<size_t>(tile)] - key, 0, n);
+  }
+
   void pack_queries() {
     // Rows are gathered and scaled in the buffer of the scores and sums, a tile at a time, then packed.
     for (int64_t tile = 0; tile < tiles_; ++tile) {
@@ -307,52 +322,73 @@ class BlockedWorker {
 
   void score(int64_t key, int64_t n) {
     const ElementType type = element_type(g_.kv_dtype);
+    TileArgs a;
+    a.k = g_.qk_dim;
+    a.packed = keys_;
+    a.ldc = kBlockKeys;
     for (int64_t j = 0; j < n; j += t_.tile_cols) {
       const void* const k = element_at(p_.keys(), g_.kv_dtype, (key + j) * g_.k_strides.position);
       t_.pack_b_nk[type](g_.qk_dim, std::min<int64_t>(t_.tile_cols, n - j), k, g_.k_strides.position, keys_);
       for (int64_t tile = 0; tile < tiles_; ++tile) {
-        const int64_t row = tile_row(tile);
-        t_.tile[tile_row(tile + 1) - row - 1](g_.qk_dim, q_ + tile * g_.qk_dim * t_.a_stride, keys_,
-                                              scores_ + row * kBlockKeys + j, kBlockKeys, nullptr, false,
-                                              q_ + tile * g_.qk_dim * t_.a_stride);
+        if (j >= attended(tile, key, n)) continue;
+        a.a = a.ahead = q_ + tile * g_.qk_dim * t_.a_stride;
+        a.fetch = reinterpret_cast<const std::byte*>(a.a);
+        a.c = scores_ + tile_row(tile) * kBlockKeys + j;
+        t_.tile[tile_row(tile + 1) - tile_row(tile) - 1](a);
       }
     }
   }
 
   void weigh(int64_t key, int64_t n) {
-    for (int64_t r = 0; r < rows_; ++r) {
-      SoftmaxStepArgs s;
-      s.scores = scores_ + r * kBlockKeys;
-      s.begin = key;
-      s.n = n;
-      s.row_begin = p_.begin(query(r));
-      s.row_end = p_.end(query(r));
-      s.mask = g_.mask ? p_.mask(head(r), query(r)) : nullptr;
-      s.mask_is_bool = g_.mask_dtype == DType::kBool;
-      s.mask_stride = g_.mask_key_stride;
-      s.softcap = g_.softcap;
-      s.max = max_ + r;
-      s.sum = sum_ + r;
-      const float factor = t_.softmax_step(s);
-      if (factor != 1.0f) t_.scale(factor, acc_ + r * v_cols_, v_cols_);
+    for (int64_t tile = 0; tile < tiles_; ++tile) {
+      const int64_t keys = attended(tile, key, n);
+      if (keys == 0) continue;
+      for (int64_t r = tile_row(tile); r < tile_row(tile + 1); ++r) weigh_row(r, key, keys);
     }
+  }
+
+  void weigh_row(int64_t r, int64_t key, int64_t n) {
+    SoftmaxStepArgs s;
+    s.scores = scores_ + r * kBlockKeys;
+    s.begin = key;
+    s.n = n;
+    s.row_begin = p_.begin(query(r));
+    s.row_end = p_.end(query(r));
+    s.mask = g_.mask ? p_.mask(head(r), query(r)) : nullptr;
+    s.mask_is_bool = g_.mask_dtype == DType::kBool;
+    s.mask_stride = g_.mask_key_stride;
+    s.softcap = g_.softcap;
+    s.max = max_ + r;
+    s.sum = sum_ + r;
+    const float factor = t_.softmax_step(s);
+    if (factor != 1.0f) t_.scale(factor, acc_ + r * v_cols_, v_cols_);
   }
 
   void add(int64_t key, int64_t n) {
     const ElementType type = element_type(g_.kv_dtype);
-    for (int64_t tile = 0; tile < tiles_; ++tile) {
-      const int64_t row = tile_row(tile);
-      t_.pack_a(tile_row(tile + 1) - row, n, scores_ + row * kBlockKeys, kBlockKeys,
-                weights_ + tile * kBlockKeys * t_.a_stride);
-    }
+    TileArgs a;
+    a.packed = values_;
+    a.ldb = g_.v_strides.position;
+    a.ldc = v_cols_;
+    a.accumulate = true;
     for (int64_t d = 0; d < g_.v_dim; d += t_.tile_cols) {
-      const void* const v = element_at(p_.values(), g_.kv_dtype, key * g_.v_strides.position + d);
-      t_.pack_b_kn[type](n, std::min<int64_t>(t_.tile_cols, g_.v_dim - d), v, g_.v_strides.position, values_);
-      for (int64_t tile = 0; tile < tiles_; ++tile) {
-        const int64_t row = tile_row(tile);
-        t_.tile[tile_row(tile + 1) - row - 1](n, weights_ + tile * kBlockKeys * t_.a_stride, values_,
-                                              acc_ + row * v_cols_ + d, v_cols_, nullptr, true,
-                                              weights_ + tile * kBlockKeys * t_.a_stride);
+      a.b = element_at(p_.values(), g_.kv_dtype, key * g_.v_strides.position + d);
+      // The first tile that attends all keys packs them.
+      bool packed = false;
+      if (d + t_.tile_cols > g_.v_dim || attended(tiles_ - 1, key, n) < n) {
+        t_.pack_b_kn[type](n, std::min<int64_t>(t_.tile_cols, g_.v_dim - d), a.b, a.ldb, values_);
+        packed = true;
+      }
+      for (int64_t i = 0; i < tiles_; ++i) {
+        const int64_t tile = tiles_ - 1 - i;  // later queries attend more
+        const int64_t row = tile_row(tile), rows = tile_row(tile + 1) - row;
+        a.k = attended(tile, key, n);
+        if (a.k == 0) continue;
+        a.a = a.ahead = scores_ + row * kBlockKeys;
+        a.fetch = reinterpret_cast<const std::byte*>(a.a);
+        a.c = acc_ + row * v_cols_ + d;
+        (packed ? t_.value_tile : t_.first_value_tile[type])[rows - 1](a);
+        packed = true;
       }
     }
   }
@@ -361,11 +397,12 @@ class BlockedWorker {
   const Problem& p_;
   const AttentionArgs& g_;
   int64_t first_, queries_, rows_, tiles_, v_cols_;
-  float *q_, *weights_, *keys_, *values_, *scores_, *acc_, *max_, *sum_;
+  std::array<int64_t, kBlockRows / kTileRowsMin + 1> tile_end_{};
+  float *q_, *keys_, *values_, *scores_, *acc_, *max_, *sum_;
 };
 
 void many_queries(const Context& ctx, const AttentionArgs& g, std::span<std::byte> scratch) {
-  const BlockedPlan plan(g);
+  const BlockedPlan plan(g, ctx.pool->size());
   Scratch memory(scratch);
   std::array<float*, 256> floats{};
   for (int i = 0; i < ctx.pool->size(); ++i)
@@ -386,7 +423,7 @@ size_t attention_scratch_bytes(const AttentionArgs& g, int n_threads) {
   const int64_t threads = std::clamp(n_threads, 1, 256);
   int64_t bytes = 0;
   if (is_blocked(g)) {
-    bytes = threads * (BlockedPlan(g).worker_floats(g) * 4 + 64);
+    bytes = threads * (BlockedPlan(g, n_threads).worker_floats(g) * 4 + 64);
   } else {
     const FewPlan plan(g, n_threads);
     bytes = plan.tasks * plan.result_floats(g) * 4 + 64 + g.batch * g.q_len * 8 + 64;

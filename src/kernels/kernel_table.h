@@ -46,13 +46,67 @@ struct SoftmaxStepArgs {
   float* sum = nullptr;
 };
 
+/// C[rows, tile_cols] (+)= A B (+ bias) over k steps, A packed as [k][a_stride].
+struct TileArgs {
+  int64_t k = 0;
+  const float* a = nullptr;
+  const void* b =
+      nullptr;  ///< of first_tile: rows of B in place, ldb apart, with tile_cols readable elements
+  int64_t ldb = 0;
+  float* packed = nullptr;  ///< B as [k][tile_cols]: first_tile writes it, tile reads it
+  float* c = nullptr;
+  int64_t ldc = 0;
+  const float* bias = nullptr;
+  bool accumulate = false;
+  // Step i prefetches row i of packed A at `ahead`, and `fetch` + i * `fetch_stride` bytes to the second
+  // cache level. Neither need be readable.
+  const float* ahead = nullptr;
+  const std::byte* fetch = nullptr;
+  int64_t fetch_stride = 0;
+};
+
 /// Positions that attend handles at a time; scratch is sized by it.
 inline constexpr int64_t kAttendChunk = 64;
 constexpr int64_t attend_scratch(int64_t rows) { return rows * (kAttendChunk + 1) + 4 * 16 * 16; }
 
+/// Floats between the rows of scores in attention of many queries.
+inline constexpr int kScoreStride = 128;
+
 inline constexpr int kMaxTileRows = 16;
 inline constexpr int kTableUnaryOps = 13;  // the UnaryOps before kSin; the rest have no vector form
 inline constexpr int kTableBinaryOps = 6;
+
+/// Products on units that multiply bf16 and add f32. An f32 is the sum of three bf16 pieces (f16: two, bf16:
+/// one), and the products of pieces that weigh 2^-16 or more together are as close as f32 products (Henry,
+/// Tang & Heinecke 2019). Subnormal pieces count as zero.
+struct PieceTileArgs {
+  int64_t steps = 0;            ///< of k, 32 each
+  const uint16_t* a = nullptr;  ///< 16 rows: [steps][kPieces][16][32]
+  int64_t a_stride = 0;         ///< to the next 16 rows
+  const uint16_t* b = nullptr;  ///< 32 columns: [steps][pieces][2 halves][16 pairs of k][16][2]
+  float* c = nullptr;
+  int64_t ldc = 0;
+  bool accumulate = false;
+  // Each step prefetches `fetch_bytes` of the next `fetch_rows` rows at `fetch` to the second cache level.
+  const std::byte* fetch = nullptr;
+  int64_t fetch_stride = 0, fetch_rows = 0, fetch_bytes = 0;
+};
+
+inline constexpr int64_t kPieces = 3, kPieceRows = 16, kPieceCols = 32, kPieceStep = 32;
+
+struct PieceKernels {
+  // Around all use of tiles by a thread.
+  void (*enter)();
+  void (*leave)();
+  int pieces[kElementTypes];
+  // False when a value has no pieces: an infinity, a NaN, or larger than any bf16.
+  bool (*pack_a)(int64_t rows, int64_t k, const float* a, int64_t lda, uint16_t* packed);
+  using PackB = bool (*)(int64_t k, int64_t n, const void* b, int64_t ldb, uint16_t* packed);
+  PackB pack_b_kn[kElementTypes];
+  PackB pack_b_nk[kElementTypes];
+  using Tile = void (*)(const PieceTileArgs& args);
+  Tile tile[kElementTypes][2];  ///< of 16 and of 32 rows
+};
 
 /// The inner kernels of one instruction set: single-threaded, no blocking policy. Filled once, then
 /// read-only.
@@ -72,11 +126,14 @@ struct KernelTable {
   using PackB = void (*)(int64_t k, int64_t n, const void* b, int64_t ldb, float* packed);
   PackB pack_b_kn[kElementTypes];
   PackB pack_b_nk[kElementTypes];
-  // c (+)= a b (+ bias); index rows - 1; writes tile_cols columns.
-  // Step i of k also fetches row i of packed A at `ahead`, which need not be readable.
-  using Tile = void (*)(int64_t k, const float* a, const float* b, float* c, int64_t ldc, const float* bias,
-                        bool accumulate, const float* ahead);
+  // Index rows - 1. first_tile also packs the panel of B for the tiles below it.
+  using Tile = void (*)(const TileArgs& args);
   Tile tile[kMaxTileRows];
+  Tile first_tile[kElementTypes][kMaxTileRows];
+  // The same with row i of A at i * kScoreStride, not packed.
+  Tile value_tile[kMaxTileRows];
+  Tile first_value_tile[kElementTypes][kMaxTileRows];
+  const PieceKernels* pieces;  ///< null: tiles are as fast
 
   void (*attend[kElementTypes])(const AttendArgs& args);
   float (*softmax_step)(const SoftmaxStepArgs& args);
@@ -106,6 +163,7 @@ struct KernelTable {
 const KernelTable* baseline_table();
 const KernelTable* avx2_table();
 const KernelTable* avx512_table();
+const KernelTable* amx_table();
 const KernelTable* neon_table();
 
 }  // namespace decant::kernels

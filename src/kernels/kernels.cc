@@ -13,6 +13,8 @@ const KernelTable* kernel_table(Isa isa) {
       return avx2_table();
     case Isa::kAvx512:
       return avx512_table();
+    case Isa::kAmx:
+      return amx_table();
 #elif defined(__aarch64__)
     case Isa::kNeon:
       return neon_table();

@@ -1,19 +1,12 @@
-#include <array>
-
-#include "kernels/parallel.h"
+#include "kernels/gemm/gemm.h"
 
 namespace decant::kernels {
 namespace {
 
 // Rows of A up to which B is streamed in place; packing it would cost more.
 constexpr int64_t kStreamRows = 8;
-// Of k in a packed panel of B: 32 columns of it take half of a 48 KB first cache level, a tile of A a
-// quarter.
-constexpr int64_t kDepth = 192;
 // Of k that packed rows of A are fetched ahead: 1 KB.
 constexpr int64_t kAheadSteps = 16;
-// Of A packed at a time: shared by the threads, read from the second or third cache level.
-constexpr int64_t kPackedBytes = 4 << 20;
 constexpr int64_t kBlockRowsMin = 56, kBlockRowsMax = 1008;
 // Of C that stay in the first cache level while B is streamed.
 constexpr int64_t kSlabFloats = 4096;
@@ -31,20 +24,6 @@ int64_t block_rows(int64_t m, int64_t k) {
 /// For any table: tiles of 4, 6, 8 or 14 rows are stored with a stride of at most 4/3 of that, plus one tile
 /// that is not full.
 int64_t packed_floats(int64_t rows, int64_t k) { return (rows * 4 / 3 + 32) * k; }
-
-/// Numbers chunks through all parts of a group: chunk c is the (c - start)th of the last part that starts at
-/// or before it.
-struct Chunks {
-  std::array<int64_t, kMaxMatmulParts + 1> start{};
-  size_t parts = 0;
-
-  int64_t total() const { return start[parts]; }
-  size_t part_of(int64_t chunk) const {
-    size_t p = 0;
-    while (chunk >= start[p + 1]) ++p;
-    return p;
-  }
-};
 
 void stream_columns(const Context& ctx, int64_t m, int64_t k, const float* a, int64_t lda,
                     const MatmulPart& p, int64_t begin, int64_t end) {
@@ -111,43 +90,119 @@ struct PackedA {
   }
 };
 
-void panel(const Context& ctx, const PackedA& a, const MatmulPart& p, float* c, int64_t column,
-           int64_t first_tile, int64_t last_tile, float* packed_b, float* edge) {
-  const KernelTable& t = *ctx.table;
-  const ElementType type = element_type(p.b_dtype);
-  const int64_t cols = std::min<int64_t>(t.tile_cols, p.n - column);
-  const bool whole = cols == t.tile_cols;
-  for (int64_t block = 0; block * kDepth < a.k; ++block) {
-    const int64_t k0 = block * kDepth, depth = a.depth(block);
-    if (p.b_transposed) {
-      t.pack_b_nk[type](depth, cols, element_at(p.b, p.b_dtype, column * p.ldb + k0), p.ldb, packed_b);
-    } else {
-      t.pack_b_kn[type](depth, cols, element_at(p.b, p.b_dtype, k0 * p.ldb + column), p.ldb, packed_b);
-    }
-    const float* const bias = p.bias && block == 0 ? p.bias + column : nullptr;
-    const bool accumulate = p.accumulate || block > 0;
-    for (int64_t tile = first_tile; tile < last_tile; ++tile) {
-      const int64_t row = a.row(tile), rows = a.row(tile + 1) - row;
-      float* const out = c + row * p.ldc + column;
-      const float* const packed_a = a.at(block, tile);
-      const float* const ahead = packed_a + kAheadSteps * t.a_stride;
-      if (whole) {
-        t.tile[rows - 1](depth, packed_a, packed_b, out, p.ldc, bias, accumulate, ahead);
-        continue;
-      }
-      t.tile[rows - 1](depth, packed_a, packed_b, edge, t.tile_cols, nullptr, false, ahead);
-      for (int64_t i = 0; i < rows; ++i) {
-        for (int64_t j = 0; j < cols; ++j) {
-          const float y = edge[i * t.tile_cols + j] + (bias ? bias[j] : 0.0f);
-          out[i * p.ldc + j] = accumulate ? out[i * p.ldc + j] + y : y;
+/// Rows of tiles [first, last) and columns [column, end) of C.
+struct SlabTask {
+  const MatmulPart* part = nullptr;
+  int64_t column = 0, end = 0;
+  int64_t first = 0, last = 0;
+};
+
+/// Block of k of the panel at `column`.
+struct Panel {
+  const MatmulPart* part = nullptr;
+  int64_t column = 0, block = 0;
+
+  const void* rows() const {
+    const int64_t k0 = block * kDepth;
+    return element_at(part->b, part->b_dtype,
+                      part->b_transposed ? column * part->ldb + k0 : k0 * part->ldb + column);
+  }
+};
+
+class PanelWorker {
+ public:
+  PanelWorker(const Context& ctx, const PackedA& a, int64_t first_row, float* memory)
+      : t_(*ctx.table),
+        a_(a),
+        first_row_(first_row),
+        packed_(memory),
+        edge_(memory + kDepth * t_.tile_cols) {}
+
+  void run(const SlabTask& task, const SlabTask* next) {
+    for (int64_t block = 0; block * kDepth < a_.k; ++block) {
+      for (int64_t column = task.column; column < task.end; column += t_.tile_cols) {
+        Panel following;
+        if (column + t_.tile_cols < task.end) {
+          following = {task.part, column + t_.tile_cols, block};
+        } else if ((block + 1) * kDepth < a_.k) {
+          following = {task.part, task.column, block + 1};
+        } else if (next) {
+          following = {next->part, next->column, 0};
         }
+        run({task.part, column, block}, task.first, task.last, following);
       }
     }
   }
-}
+
+ private:
+  static constexpr int64_t kLineBytes = 64;
+
+  void run(const Panel& panel, int64_t first, int64_t last, const Panel& next) {
+    const MatmulPart& p = *panel.part;
+    const ElementType type = element_type(p.b_dtype);
+    const int64_t cols = std::min<int64_t>(t_.tile_cols, p.n - panel.column);
+    TileArgs g;
+    g.k = a_.depth(panel.block);
+    g.b = panel.rows();
+    g.ldb = p.ldb;
+    g.packed = packed_;
+    g.bias = p.bias && panel.block == 0 ? p.bias + panel.column : nullptr;
+    g.accumulate = p.accumulate || panel.block > 0;
+    // Whole rows of B are packed by the tile that reads them first.
+    const bool fused = !p.b_transposed && cols == t_.tile_cols;
+    if (!fused) (p.b_transposed ? t_.pack_b_nk : t_.pack_b_kn)[type](g.k, cols, g.b, g.ldb, packed_);
+    for (int64_t tile = first; tile < last; ++tile) {
+      const int64_t rows = a_.row(tile + 1) - a_.row(tile);
+      g.a = a_.at(panel.block, tile);
+      g.ahead = g.a + kAheadSteps * t_.a_stride;
+      fetch(next, tile - first - 1, g);
+      compute((fused && tile == first ? t_.first_tile[type] : t_.tile)[rows - 1], g, p, a_.row(tile), rows,
+              panel.column, cols);
+    }
+  }
+
+  /// The second tile fetches the first cache line of each row of B that is packed next, and so on.
+  void fetch(const Panel& next, int64_t line, TileArgs& g) const {
+    g.fetch = reinterpret_cast<const std::byte*>(g.a);
+    g.fetch_stride = 0;
+    if (line < 0 || !next.part || next.part->b_transposed) return;
+    const auto size = static_cast<int64_t>(size_of(next.part->b_dtype));
+    if (line * kLineBytes >= t_.tile_cols * size) return;
+    g.fetch = static_cast<const std::byte*>(next.rows()) + line * kLineBytes;
+    g.fetch_stride = next.part->ldb * size;
+  }
+
+  void compute(KernelTable::Tile tile, TileArgs& g, const MatmulPart& p, int64_t row, int64_t rows,
+               int64_t column, int64_t cols) {
+    float* const out = p.c + (first_row_ + row) * p.ldc + column;
+    if (cols == t_.tile_cols) {
+      g.c = out;
+      g.ldc = p.ldc;
+      tile(g);
+      return;
+    }
+    TileArgs whole = g;
+    whole.c = edge_;
+    whole.ldc = t_.tile_cols;
+    whole.bias = nullptr;
+    whole.accumulate = false;
+    tile(whole);
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < cols; ++j) {
+        const float y = edge_[i * t_.tile_cols + j] + (g.bias ? g.bias[j] : 0.0f);
+        out[i * p.ldc + j] = g.accumulate ? out[i * p.ldc + j] + y : y;
+      }
+    }
+  }
+
+  const KernelTable& t_;
+  const PackedA& a_;
+  int64_t first_row_;
+  float *packed_, *edge_;
+};
 
 void blocked(const Context& ctx, const PackedA& a, const float* rows_of_a, int64_t lda, int64_t first_row,
-             std::span<const MatmulPart> parts, std::span<float* const> panels) {
+             std::span<const MatmulPart> parts, std::span<float* const> slab_memory) {
   const KernelTable& t = *ctx.table;
   const int64_t depth_blocks = ceil_div(a.k, kDepth);
   const double tile_bytes = 8.0 * static_cast<double>(t.tile_rows * std::min(kDepth, a.k));
@@ -159,43 +214,42 @@ void blocked(const Context& ctx, const PackedA& a, const float* rows_of_a, int64
     }
   });
 
-  Chunks chunks;
-  chunks.parts = parts.size();
-  for (size_t i = 0; i < parts.size(); ++i) {
-    chunks.start[i + 1] = chunks.start[i] + ceil_div(parts[i].n, t.tile_cols);
-  }
-  // Few panels for many threads: each packs its panel for part of the rows only.
-  const int64_t wanted = ceil_div(4 * ctx.pool->size(), std::max<int64_t>(1, chunks.total()));
-  const int64_t splits =
-      ctx.pool->size() == 1 ? 1 : std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, a.tiles / 4));
+  const int threads = ctx.pool->size();
+  const int64_t panels = panels_of(parts, t.tile_cols), width = slab_panels(panels, threads);
+  const Chunks chunks = slabs_of(parts, t.tile_cols, width);
+  // Fewer slabs than threads: each packs its slab for part of the rows only.
+  const int64_t splits = std::clamp<int64_t>(ceil_div(threads, std::max<int64_t>(1, chunks.total())), 1,
+                                             std::max<int64_t>(1, a.tiles / 4));
+  const int64_t tasks = chunks.total() * splits;
+  const auto task_of = [&](int64_t i) {
+    const size_t part = chunks.part_of(i / splits);
+    const int64_t split = i % splits, column = (i / splits - chunks.start[part]) * width * t.tile_cols;
+    return SlabTask{&parts[part], column, std::min(parts[part].n, column + width * t.tile_cols),
+                    a.tiles * split / splits, a.tiles * (split + 1) / splits};
+  };
   const auto work = [&](int worker, int64_t begin, int64_t end) {
+    PanelWorker panel(ctx, a, first_row, slab_memory[static_cast<size_t>(worker)]);
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t index = i / splits, split = i % splits;
-      const size_t part = chunks.part_of(index);
-      const MatmulPart& p = parts[part];
-      panel(ctx, a, p, p.c + first_row * p.ldc, (index - chunks.start[part]) * t.tile_cols,
-            a.tiles * split / splits, a.tiles * (split + 1) / splits, panels[static_cast<size_t>(worker)],
-            panels[static_cast<size_t>(worker)] + kDepth * t.tile_cols);
+      const SlabTask next = i + 1 < tasks ? task_of(i + 1) : SlabTask{};
+      panel.run(task_of(i), next.part ? &next : nullptr);
     }
   };
-  const double flops =
-      2.0 * static_cast<double>(a.rows) * static_cast<double>(a.k * chunks.total() * t.tile_cols);
+  const double flops = 2.0 * static_cast<double>(a.rows) * static_cast<double>(a.k * panels * t.tile_cols);
   if (ctx.pool->size() == 1 || flops < 1e6) {
-    work(0, 0, chunks.total() * splits);
+    work(0, 0, tasks);
   } else {
-    ctx.pool->parallel_for(chunks.total() * splits, work);
+    ctx.pool->parallel_for(tasks, work);
   }
 }
 
 constexpr int64_t kPanelFloats = (kDepth + kMaxTileRows) * 32;
-constexpr int kMaxThreads = 256;
 
 }  // namespace
 
 size_t matmul_scratch_bytes(int64_t m, int64_t, int64_t k, int n_threads) {
   if (m <= kStreamRows) return 0;
   const int64_t floats = packed_floats(block_rows(m, k), k) + n_threads * (kPanelFloats + 16) + 32;
-  return static_cast<size_t>(floats) * sizeof(float);
+  return std::max(static_cast<size_t>(floats) * sizeof(float), pieces_scratch_bytes(m, k, n_threads));
 }
 
 void matmul_group(const Context& ctx, int64_t m, int64_t k, const float* a, int64_t lda,
@@ -207,8 +261,13 @@ void matmul_group(const Context& ctx, int64_t m, int64_t k, const float* a, int6
   if (m <= 0 || parts.empty()) return;
   if (m <= kStreamRows) {
     stream(ctx, m, k, a, lda, parts);
-    return;
+  } else if (!ctx.table->pieces || !matmul_pieces(ctx, m, k, a, lda, parts, scratch)) {
+    matmul_tiles(ctx, m, k, a, lda, parts, scratch);
   }
+}
+
+void matmul_tiles(const Context& ctx, int64_t m, int64_t k, const float* a, int64_t lda,
+                  std::span<const MatmulPart> parts, std::span<std::byte> scratch) {
   const int64_t most = block_rows(m, k);
   Scratch memory(scratch);
   float* const packed = memory.take<float>(packed_floats(most, k));

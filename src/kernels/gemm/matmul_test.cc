@@ -94,6 +94,62 @@ TEST_P(MatmulTest, WithoutScratchTheResultIsTheSame) {
   expect_near(got, want, 2e-5f);
 }
 
+TEST_P(MatmulTest, InfinitiesAndNansStay) {
+  const int64_t m = 20, n = 40, k = 50;
+  for (const bool transposed : {false, true}) {
+    auto a = random(m * k);
+    auto b = random(k * n);
+    a[3] = INFINITY;
+    a[static_cast<size_t>(k + 5)] = NAN;
+    b[7] = -INFINITY;
+    std::vector<float> got(static_cast<size_t>(m * n)), want = got;
+    MatmulPart p;
+    p.b = b.data();
+    p.b_transposed = transposed;
+    p.ldb = transposed ? k : n;
+    p.n = p.ldc = n;
+    p.c = got.data();
+    std::vector<std::byte> scratch(matmul_scratch_bytes(m, n, k, pool.size()));
+    matmul(ctx, m, k, a.data(), k, p, scratch);
+    p.c = want.data();
+    reference::matmul(m, k, a.data(), k, p);
+    for (size_t i = 0; i < got.size(); ++i) {
+      if (std::isfinite(want[i])) {
+        EXPECT_NEAR(got[i], want[i], 2e-5f) << i;
+      } else if (std::isnan(want[i])) {
+        EXPECT_TRUE(std::isnan(got[i])) << i;
+      } else {
+        EXPECT_EQ(got[i], want[i]) << i;
+      }
+    }
+  }
+}
+
+// Sums of products of very different sizes: an f32 keeps 24 bits whatever unit multiplies it.
+TEST_P(MatmulTest, KeepsTheBitsOfF32) {
+  const int64_t m = 33, n = 35, k = 64;
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+    const auto a = random(m * k);
+    const auto b = as(dtype, random(k * n));
+    std::vector<float> got(static_cast<size_t>(m * n)), want = got;
+    MatmulPart p;
+    p.b = b.data();
+    p.b_dtype = dtype;
+    p.ldb = p.n = p.ldc = n;
+    p.c = got.data();
+    std::vector<std::byte> scratch(matmul_scratch_bytes(m, n, k, pool.size()));
+    matmul(ctx, m, k, a.data(), k, p, scratch);
+    p.c = want.data();
+    reference::matmul(m, k, a.data(), k, p);
+    double error = 0, size = 0;
+    for (size_t i = 0; i < got.size(); ++i) {
+      error += std::pow(static_cast<double>(got[i]) - want[i], 2);
+      size += std::pow(static_cast<double>(want[i]), 2);
+    }
+    EXPECT_LT(std::sqrt(error / size), 2e-7) << to_string(dtype);
+  }
+}
+
 TEST_P(MatmulTest, GroupEqualsItsParts) {
   for (const int64_t m : {1, 3, 40}) {
     const int64_t k = 192, widths[] = {192, 64, 64, 500, 10};

@@ -6,7 +6,8 @@
 namespace decant::kernels::DECANT_ISA {
 
 inline constexpr float kMinusInfinity = -__builtin_inff();
-inline constexpr int kQueryRows = 4;  // rows that share one read of the keys or values
+inline constexpr int64_t kKeysAhead = 32;  // prefetched
+inline constexpr int kQueryRows = 4;       // rows that share one read of the keys or values
 
 inline void scale(float factor, float* x, int64_t n) {
   const VF f = set1(factor);
@@ -31,10 +32,18 @@ inline float softmax_step(const SoftmaxStepArgs& s) {
   if (s.mask != nullptr) {
     if (s.mask_is_bool) {
       const auto* const mask = static_cast<const uint8_t*>(s.mask) + s.begin * s.mask_stride;
-      for (int64_t i = 0; i < s.n; ++i) x[i] = mask[i * s.mask_stride] != 0 ? x[i] : kMinusInfinity;
+      if (s.mask_stride == 1) {
+        for (int64_t i = 0; i < s.n; ++i) x[i] = mask[i] != 0 ? x[i] : kMinusInfinity;
+      } else {
+        for (int64_t i = 0; i < s.n; ++i) x[i] = mask[i * s.mask_stride] != 0 ? x[i] : kMinusInfinity;
+      }
     } else {
       const auto* const mask = static_cast<const float*>(s.mask) + s.begin * s.mask_stride;
-      for (int64_t i = 0; i < s.n; ++i) x[i] += mask[i * s.mask_stride];
+      if (s.mask_stride == 1) {
+        for (int64_t i = 0; i < s.n; ++i) x[i] += mask[i];
+      } else {
+        for (int64_t i = 0; i < s.n; ++i) x[i] += mask[i * s.mask_stride];
+      }
     }
   }
   for (int64_t i = 0, e = s.row_begin - s.begin; i < e && i < s.n; ++i) x[i] = kMinusInfinity;
@@ -214,10 +223,11 @@ void attend(const AttendArgs& g) {
     const T* const v = static_cast<const T*>(g.v) + begin * g.v_stride;
     for (int64_t j = 0; j < n; j += kLanes) {
       const int64_t keys = n - j < kLanes ? n - j : kLanes;
-      // The values of the same positions are needed next.
+      // The values of the same positions are needed next, and keys further on.
+      constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
       for (int64_t i = j; i < j + keys; ++i) {
-        for (int64_t d = 0; d < g.v_dim; d += 64 / static_cast<int64_t>(sizeof(T)))
-          prefetch(v + i * g.v_stride + d);
+        for (int64_t d = 0; d < g.v_dim; d += kLine) prefetch(v + i * g.v_stride + d);
+        for (int64_t d = 0; d < g.qk_dim; d += kLine) prefetch(k + (i + kKeysAhead) * g.k_stride + d);
       }
       for_rows(g.rows, [&]<int R>(int64_t r) {
         score_keys<R>(keys, g.qk_dim, g.q + r * g.qk_dim, k + j * g.k_stride, g.k_stride, partial,

@@ -223,29 +223,34 @@ void pack_b_kn(int64_t k, int64_t n, const void* weights, int64_t ldb, float* pa
   }
 }
 
-template <int M>
-void tile(int64_t k, const float* a, const float* b, float* c, int64_t ldc, const float* bias,
-          bool accumulate, const float* ahead) {
+/// Element x of row i of A is a[x * Step + i * Row]; `next(x, b0, b1)` gives the two vectors of B in step x.
+template <int M, int Step, int Row, typename F>
+inline void tile_rows(const TileArgs& g, F next) {
   VF acc[M][2];
 #pragma GCC unroll 16
   for (int i = 0; i < M; ++i) acc[i][0] = acc[i][1] = zero();
+  const float* a = g.a;
+  const std::byte* fetch = g.fetch;
 #pragma GCC unroll 2
-  for (int64_t x = 0; x < k; ++x) {
-    prefetch(ahead + x * kAStride);
-    const VF b0 = load(b + x * kTileCols), b1 = load(b + x * kTileCols + kLanes);
+  for (int64_t x = 0; x < g.k; ++x) {
+    prefetch(g.ahead + x * Step);
+    prefetch_l2(fetch);
+    fetch += g.fetch_stride;
+    VF b0, b1;
+    next(x, b0, b1);
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i) {
-      const VF v = set1(a[x * kAStride + i]);
+      const VF v = set1(a[x * Step + i * Row]);
       acc[i][0] = fma(v, b0, acc[i][0]);
       acc[i][1] = fma(v, b1, acc[i][1]);
     }
   }
-  const VF bias0 = bias ? load(bias) : zero(), bias1 = bias ? load(bias + kLanes) : zero();
+  const VF bias0 = g.bias ? load(g.bias) : zero(), bias1 = g.bias ? load(g.bias + kLanes) : zero();
 #pragma GCC unroll 16
   for (int i = 0; i < M; ++i) {
-    float* const row = c + i * ldc;
+    float* const row = g.c + i * g.ldc;
     VF y0 = acc[i][0] + bias0, y1 = acc[i][1] + bias1;
-    if (accumulate) {
+    if (g.accumulate) {
       y0 = y0 + load(row);
       y1 = y1 + load(row + kLanes);
     }
@@ -254,10 +259,42 @@ void tile(int64_t k, const float* a, const float* b, float* c, int64_t ldc, cons
   }
 }
 
+template <int M, int Step = kAStride, int Row = 1>
+void tile(const TileArgs& g) {
+  const float* const b = g.packed;
+  tile_rows<M, Step, Row>(g, [b](int64_t x, VF& b0, VF& b1) {
+    b0 = load(b + x * kTileCols);
+    b1 = load(b + x * kTileCols + kLanes);
+  });
+}
+
+template <int M, typename T, int Step = kAStride, int Row = 1>
+void first_tile(const TileArgs& g) {
+  const T* b = static_cast<const T*>(g.b);
+  const int64_t ldb = g.ldb;
+  float* const packed = g.packed;
+  tile_rows<M, Step, Row>(g, [=](int64_t x, VF& b0, VF& b1) {
+    const T* const row = b + x * ldb;
+    prefetch(row + kPackAhead * ldb);
+    prefetch(row + kPackAhead * ldb + kTileCols - 1);
+    b0 = load(row);
+    b1 = load(row + kLanes);
+    store(packed + x * kTileCols, b0);
+    store(packed + x * kTileCols + kLanes, b1);
+  });
+}
+
 template <int M>
 inline void fill_tiles(KernelTable& t) {
   if constexpr (M > 0) {
     t.tile[M - 1] = tile<M>;
+    t.first_tile[kElementF32][M - 1] = first_tile<M, float>;
+    t.first_tile[kElementF16][M - 1] = first_tile<M, F16>;
+    t.first_tile[kElementBf16][M - 1] = first_tile<M, Bf16>;
+    t.value_tile[M - 1] = tile<M, 1, kScoreStride>;
+    t.first_value_tile[kElementF32][M - 1] = first_tile<M, float, 1, kScoreStride>;
+    t.first_value_tile[kElementF16][M - 1] = first_tile<M, F16, 1, kScoreStride>;
+    t.first_value_tile[kElementBf16][M - 1] = first_tile<M, Bf16, 1, kScoreStride>;
     fill_tiles<M - 1>(t);
   }
 }

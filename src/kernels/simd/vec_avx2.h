@@ -113,6 +113,7 @@ inline VF sum_each(const VF (&r)[8]) {
 }
 
 inline void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
+inline void prefetch_l2(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }
 
 /// 8 x 8 transpose in place.
 inline void transpose(VF (&r)[8]) {

@@ -91,6 +91,7 @@ inline VF sum_each(const VF (&r)[16]) {
 }
 
 inline void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
+inline void prefetch_l2(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }
 
 /// 16 x 16 transpose in place.
 inline void transpose(VF (&r)[16]) {

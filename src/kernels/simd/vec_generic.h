@@ -115,6 +115,7 @@ inline float max_of(VF v) {
   return a < b ? b : a;
 }
 inline void prefetch(const void* p) { __builtin_prefetch(p); }
+inline void prefetch_l2(const void* p) { __builtin_prefetch(p, 0, 2); }
 
 /// 4 x 4 transpose in place.
 inline void transpose(VF (&r)[4]) {

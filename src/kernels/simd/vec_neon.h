@@ -86,6 +86,7 @@ inline float max_of(VF v) { return vmaxvq_f32(v); }
 inline VF sum_each(const VF (&r)[4]) { return vpaddq_f32(vpaddq_f32(r[0], r[1]), vpaddq_f32(r[2], r[3])); }
 
 inline void prefetch(const void* p) { __builtin_prefetch(p); }
+inline void prefetch_l2(const void* p) { __builtin_prefetch(p, 0, 2); }
 
 /// 4 x 4 transpose in place.
 inline void transpose(VF (&r)[4]) {
