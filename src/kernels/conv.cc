@@ -112,28 +112,27 @@ void panel(const Context& ctx, const ConvArgs& a, const Shape& s, const PackedWe
     for (int64_t tile = first; tile < last; ++tile) {
       const int64_t row = w.row(tile), rows = w.row(tile + 1) - row;
       float* const out = y + row * s.out_plane + column;
-      const float* const from = w.at(block, tile);
-      const float* const ahead = from + kAheadSteps * t.a_stride;
+      TileArgs g;
+      g.k = depth;
+      g.a = w.at(block, tile);
+      g.ahead = g.a + kAheadSteps * t.a_stride;
+      g.fetch = reinterpret_cast<const std::byte*>(g.a);
+      g.packed = packed;
       if (block == 0) {
         for (int64_t i = 0; i < rows; ++i) {
           std::fill(out + i * s.out_plane, out + i * s.out_plane + cols, bias ? bias[row + i] : 0.0f);
         }
       }
-      TileArgs args{.k = depth,
-                    .a = from,
-                    .packed = packed,
-                    .c = out,
-                    .ldc = s.out_plane,
-                    .accumulate = true,
-                    .ahead = ahead};
       if (cols == t.tile_cols) {
-        t.tile[rows - 1](args);
+        g.c = out;
+        g.ldc = s.out_plane;
+        g.accumulate = true;
+        t.tile[rows - 1](g);
         continue;
       }
-      args.c = edge;
-      args.ldc = t.tile_cols;
-      args.accumulate = false;
-      t.tile[rows - 1](args);
+      g.c = edge;
+      g.ldc = t.tile_cols;
+      t.tile[rows - 1](g);
       for (int64_t i = 0; i < rows; ++i) {
         for (int64_t j = 0; j < cols; ++j) out[i * s.out_plane + j] += edge[i * t.tile_cols + j];
       }

@@ -32,6 +32,29 @@ struct Chunks {
   }
 };
 
+/// Panels of columns that a worker takes together, block by block of k, so that it visits the pages of each
+/// row of B seldom: at most eight, in about equal shares for the threads.
+inline int64_t slab_panels(int64_t panels, int threads) {
+  constexpr int64_t kMost = 8;
+  const int64_t shares = threads * ceil_div(panels, threads * kMost);
+  return std::max<int64_t>(1, ceil_div(panels, std::max<int64_t>(1, shares)));
+}
+
+/// Chunks of `panels` panels of `cols` columns.
+inline Chunks slabs_of(std::span<const MatmulPart> parts, int64_t cols, int64_t panels) {
+  Chunks chunks;
+  chunks.parts = parts.size();
+  for (size_t i = 0; i < parts.size(); ++i)
+    chunks.start[i + 1] = chunks.start[i] + ceil_div(parts[i].n, cols * panels);
+  return chunks;
+}
+
+inline int64_t panels_of(std::span<const MatmulPart> parts, int64_t cols) {
+  int64_t n = 0;
+  for (const MatmulPart& p : parts) n += ceil_div(p.n, cols);
+  return n;
+}
+
 /// Bytes for matmul_pieces; grows with m up to a bound.
 size_t pieces_scratch_bytes(int64_t m, int64_t k, int n_threads);
 

@@ -90,14 +90,23 @@ struct PackedA {
   }
 };
 
-/// Rows [first_tile, last_tile) of a panel of columns of C. `next` is the panel that the same worker takes
-/// afterwards, or null.
-struct PanelTask {
+/// Rows of tiles [first, last) and columns [column, end) of C.
+struct SlabTask {
   const MatmulPart* part = nullptr;
-  int64_t column = 0;
-  int64_t first_tile = 0, last_tile = 0;
-  const void* next = nullptr;
-  int64_t next_ldb = 0;
+  int64_t column = 0, end = 0;
+  int64_t first = 0, last = 0;
+};
+
+/// Block of k of the panel at `column`.
+struct Panel {
+  const MatmulPart* part = nullptr;
+  int64_t column = 0, block = 0;
+
+  const void* rows() const {
+    const int64_t k0 = block * kDepth;
+    return element_at(part->b, part->b_dtype,
+                      part->b_transposed ? column * part->ldb + k0 : k0 * part->ldb + column);
+  }
 };
 
 class PanelWorker {
@@ -109,41 +118,18 @@ class PanelWorker {
         packed_(memory),
         edge_(memory + kDepth * t_.tile_cols) {}
 
-  void run(const PanelTask& task) {
-    const MatmulPart& p = *task.part;
-    cols_ = std::min<int64_t>(t_.tile_cols, p.n - task.column);
-    const ElementType type = element_type(p.b_dtype);
+  void run(const SlabTask& task, const SlabTask* next) {
     for (int64_t block = 0; block * kDepth < a_.k; ++block) {
-      TileArgs g;
-      g.k = a_.depth(block);
-      g.packed = packed_;
-      g.bias = p.bias && block == 0 ? p.bias + task.column : nullptr;
-      g.accumulate = p.accumulate || block > 0;
-      g.ldb = p.ldb;
-      const int64_t k0 = block * kDepth;
-      // Rows of B with whole panels are packed by the tile that reads them first.
-      const bool fused = !p.b_transposed && cols_ == t_.tile_cols;
-      if (fused) {
-        g.b = element_at(p.b, p.b_dtype, k0 * p.ldb + task.column);
-      } else if (p.b_transposed) {
-        t_.pack_b_nk[type](g.k, cols_, element_at(p.b, p.b_dtype, task.column * p.ldb + k0), p.ldb, packed_);
-      } else {
-        t_.pack_b_kn[type](g.k, cols_, element_at(p.b, p.b_dtype, k0 * p.ldb + task.column), p.ldb, packed_);
-      }
-      const Fetch fetch = next_of(task, block);
-      for (int64_t tile = task.first_tile; tile < task.last_tile; ++tile) {
-        const int64_t line = tile - task.first_tile - 1;
-        g.a = a_.at(block, tile);
-        g.ahead = g.a + kAheadSteps * t_.a_stride;
-        g.fetch = reinterpret_cast<const std::byte*>(g.a);
-        g.fetch_stride = 0;
-        if (line >= 0 && line < fetch.lines) {
-          g.fetch = fetch.start + line * kLineBytes;
-          g.fetch_stride = fetch.stride;
+      for (int64_t column = task.column; column < task.end; column += t_.tile_cols) {
+        Panel following;
+        if (column + t_.tile_cols < task.end) {
+          following = {task.part, column + t_.tile_cols, block};
+        } else if ((block + 1) * kDepth < a_.k) {
+          following = {task.part, task.column, block + 1};
+        } else if (next) {
+          following = {next->part, next->column, 0};
         }
-        const auto rows = static_cast<size_t>(a_.row(tile + 1) - a_.row(tile));
-        compute(fused && tile == task.first_tile ? t_.first_tile[type][rows - 1] : t_.tile[rows - 1], g, p,
-                a_.row(tile), static_cast<int64_t>(rows), task.column);
+        run({task.part, column, block}, task.first, task.last, following);
       }
     }
   }
@@ -151,33 +137,45 @@ class PanelWorker {
  private:
   static constexpr int64_t kLineBytes = 64;
 
-  /// The rows of B that are packed next, a few cache lines of each.
-  struct Fetch {
-    const std::byte* start = nullptr;
-    int64_t stride = 0, lines = 0;
-  };
-
-  Fetch next_of(const PanelTask& task, int64_t block) const {
-    const MatmulPart& p = *task.part;
-    if (p.b_transposed) return {};
-    const auto size = static_cast<int64_t>(size_of(p.b_dtype));
-    Fetch f{nullptr, p.ldb * size, t_.tile_cols * size / kLineBytes};
-    const int64_t next_row = (block + 1) * kDepth;
-    if (next_row < a_.k) {
-      f.start = static_cast<const std::byte*>(element_at(p.b, p.b_dtype, next_row * p.ldb + task.column));
-    } else if (task.next) {
-      f.start = static_cast<const std::byte*>(task.next);
-      f.stride = task.next_ldb * size;
-    } else {
-      f.lines = 0;
+  void run(const Panel& panel, int64_t first, int64_t last, const Panel& next) {
+    const MatmulPart& p = *panel.part;
+    const ElementType type = element_type(p.b_dtype);
+    const int64_t cols = std::min<int64_t>(t_.tile_cols, p.n - panel.column);
+    TileArgs g;
+    g.k = a_.depth(panel.block);
+    g.b = panel.rows();
+    g.ldb = p.ldb;
+    g.packed = packed_;
+    g.bias = p.bias && panel.block == 0 ? p.bias + panel.column : nullptr;
+    g.accumulate = p.accumulate || panel.block > 0;
+    // Whole rows of B are packed by the tile that reads them first.
+    const bool fused = !p.b_transposed && cols == t_.tile_cols;
+    if (!fused) (p.b_transposed ? t_.pack_b_nk : t_.pack_b_kn)[type](g.k, cols, g.b, g.ldb, packed_);
+    for (int64_t tile = first; tile < last; ++tile) {
+      const int64_t rows = a_.row(tile + 1) - a_.row(tile);
+      g.a = a_.at(panel.block, tile);
+      g.ahead = g.a + kAheadSteps * t_.a_stride;
+      fetch(next, tile - first - 1, g);
+      compute((fused && tile == first ? t_.first_tile[type] : t_.tile)[rows - 1], g, p, a_.row(tile), rows,
+              panel.column, cols);
     }
-    return f;
+  }
+
+  /// The second tile fetches the first cache line of each row of B that is packed next, and so on.
+  void fetch(const Panel& next, int64_t line, TileArgs& g) const {
+    g.fetch = reinterpret_cast<const std::byte*>(g.a);
+    g.fetch_stride = 0;
+    if (line < 0 || !next.part || next.part->b_transposed) return;
+    const auto size = static_cast<int64_t>(size_of(next.part->b_dtype));
+    if (line * kLineBytes >= t_.tile_cols * size) return;
+    g.fetch = static_cast<const std::byte*>(next.rows()) + line * kLineBytes;
+    g.fetch_stride = next.part->ldb * size;
   }
 
   void compute(KernelTable::Tile tile, TileArgs& g, const MatmulPart& p, int64_t row, int64_t rows,
-               int64_t column) {
+               int64_t column, int64_t cols) {
     float* const out = p.c + (first_row_ + row) * p.ldc + column;
-    if (cols_ == t_.tile_cols) {
+    if (cols == t_.tile_cols) {
       g.c = out;
       g.ldc = p.ldc;
       tile(g);
@@ -190,7 +188,7 @@ class PanelWorker {
     whole.accumulate = false;
     tile(whole);
     for (int64_t i = 0; i < rows; ++i) {
-      for (int64_t j = 0; j < cols_; ++j) {
+      for (int64_t j = 0; j < cols; ++j) {
         const float y = edge_[i * t_.tile_cols + j] + (g.bias ? g.bias[j] : 0.0f);
         out[i * p.ldc + j] = g.accumulate ? out[i * p.ldc + j] + y : y;
       }
@@ -201,11 +199,10 @@ class PanelWorker {
   const PackedA& a_;
   int64_t first_row_;
   float *packed_, *edge_;
-  int64_t cols_ = 0;
 };
 
 void blocked(const Context& ctx, const PackedA& a, const float* rows_of_a, int64_t lda, int64_t first_row,
-             std::span<const MatmulPart> parts, std::span<float* const> panels) {
+             std::span<const MatmulPart> parts, std::span<float* const> slab_memory) {
   const KernelTable& t = *ctx.table;
   const int64_t depth_blocks = ceil_div(a.k, kDepth);
   const double tile_bytes = 8.0 * static_cast<double>(t.tile_rows * std::min(kDepth, a.k));
@@ -217,45 +214,31 @@ void blocked(const Context& ctx, const PackedA& a, const float* rows_of_a, int64
     }
   });
 
-  Chunks chunks;
-  chunks.parts = parts.size();
-  for (size_t i = 0; i < parts.size(); ++i) {
-    chunks.start[i + 1] = chunks.start[i] + ceil_div(parts[i].n, t.tile_cols);
-  }
-  // Few panels for many threads: each packs its panel for part of the rows only.
-  const int64_t wanted = ceil_div(4 * ctx.pool->size(), std::max<int64_t>(1, chunks.total()));
-  const int64_t splits =
-      ctx.pool->size() == 1 ? 1 : std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, a.tiles / 4));
+  const int threads = ctx.pool->size();
+  const int64_t panels = panels_of(parts, t.tile_cols), width = slab_panels(panels, threads);
+  const Chunks chunks = slabs_of(parts, t.tile_cols, width);
+  // Fewer slabs than threads: each packs its slab for part of the rows only.
+  const int64_t splits = std::clamp<int64_t>(ceil_div(threads, std::max<int64_t>(1, chunks.total())), 1,
+                                             std::max<int64_t>(1, a.tiles / 4));
+  const int64_t tasks = chunks.total() * splits;
   const auto task_of = [&](int64_t i) {
-    const int64_t index = i / splits, split = i % splits;
-    const size_t part = chunks.part_of(index);
-    PanelTask task;
-    task.part = &parts[part];
-    task.column = (index - chunks.start[part]) * t.tile_cols;
-    task.first_tile = a.tiles * split / splits;
-    task.last_tile = a.tiles * (split + 1) / splits;
-    return task;
+    const size_t part = chunks.part_of(i / splits);
+    const int64_t split = i % splits, column = (i / splits - chunks.start[part]) * width * t.tile_cols;
+    return SlabTask{&parts[part], column, std::min(parts[part].n, column + width * t.tile_cols),
+                    a.tiles * split / splits, a.tiles * (split + 1) / splits};
   };
   const auto work = [&](int worker, int64_t begin, int64_t end) {
-    PanelWorker panel(ctx, a, first_row, panels[static_cast<size_t>(worker)]);
+    PanelWorker panel(ctx, a, first_row, slab_memory[static_cast<size_t>(worker)]);
     for (int64_t i = begin; i < end; ++i) {
-      PanelTask task = task_of(i);
-      if (i + 1 < chunks.total() * splits) {
-        const PanelTask next = task_of(i + 1);
-        if (!next.part->b_transposed && next.part->b_dtype == task.part->b_dtype) {
-          task.next = element_at(next.part->b, next.part->b_dtype, next.column);
-          task.next_ldb = next.part->ldb;
-        }
-      }
-      panel.run(task);
+      const SlabTask next = i + 1 < tasks ? task_of(i + 1) : SlabTask{};
+      panel.run(task_of(i), next.part ? &next : nullptr);
     }
   };
-  const double flops =
-      2.0 * static_cast<double>(a.rows) * static_cast<double>(a.k * chunks.total() * t.tile_cols);
+  const double flops = 2.0 * static_cast<double>(a.rows) * static_cast<double>(a.k * panels * t.tile_cols);
   if (ctx.pool->size() == 1 || flops < 1e6) {
-    work(0, 0, chunks.total() * splits);
+    work(0, 0, tasks);
   } else {
-    ctx.pool->parallel_for(chunks.total() * splits, work);
+    ctx.pool->parallel_for(tasks, work);
   }
 }
 

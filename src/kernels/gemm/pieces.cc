@@ -38,11 +38,23 @@ struct WorkerMemory {
   float* edge = nullptr;
 };
 
-/// C of tiles [first, last) and one panel of columns.
-struct PanelTask {
+/// C of tiles [first, last) and columns [column, end).
+struct SlabTask {
   const MatmulPart* part = nullptr;
-  int64_t column = 0;
+  int64_t column = 0, end = 0;
   int64_t first = 0, last = 0;
+};
+
+/// Depth k0 of the panel at `column`.
+struct Panel {
+  const MatmulPart* part = nullptr;
+  int64_t column = 0, k0 = 0;
+
+  int64_t cols() const { return std::min(kPieceCols, part->n - column); }
+  const void* rows() const {
+    return element_at(part->b, part->b_dtype,
+                      part->b_transposed ? column * part->ldb + k0 : k0 * part->ldb + column);
+  }
 };
 
 class PanelWorker {
@@ -50,74 +62,76 @@ class PanelWorker {
   PanelWorker(const KernelTable& table, const PackedRows& a, int64_t first_row, const WorkerMemory& memory)
       : table_(table), kernels_(*table.pieces), a_(a), first_row_(first_row), memory_(memory) {}
 
-  void run(const PanelTask& task, const PanelTask* next) {
-    const MatmulPart& p = *task.part;
-    const ElementType type = element_type(p.b_dtype);
-    const int64_t cols = std::min(kPieceCols, p.n - task.column);
-    PieceTileArgs g;
-    g.b = memory_.panel;
-    g.a_stride = a_.stride();
+  void run(const SlabTask& task, const SlabTask* next) {
     for (int64_t k0 = 0; k0 < a_.k; k0 += kDepth) {
-      const int64_t depth = std::min(kDepth, a_.k - k0);
-      const auto& pack = p.b_transposed ? kernels_.pack_b_nk : kernels_.pack_b_kn;
-      if (!pack[type](depth, cols, rows_of(task, k0), p.ldb, memory_.panel)) {
-        stream(task, k0, depth, cols);
-        continue;
-      }
-      g.steps = ceil_div(depth, kPieceStep);
-      plan_fetch(task, next, k0, g);
-      for (int64_t tile = task.first; tile < task.last; tile += 2) {
-        const int64_t tiles = std::min<int64_t>(2, task.last - tile);
-        g.a = a_.at(tile, k0);
-        compute(kernels_.tile[type][tiles - 1], g, p, k0 == 0, tile * kPieceRows,
-                std::min(a_.rows, (tile + tiles) * kPieceRows), task.column, cols);
-        g.fetch += g.steps * g.fetch_rows * g.fetch_stride;
+      for (int64_t column = task.column; column < task.end; column += kPieceCols) {
+        Panel following;
+        if (column + kPieceCols < task.end) {
+          following = {task.part, column + kPieceCols, k0};
+        } else if (k0 + kDepth < a_.k) {
+          following = {task.part, task.column, k0 + kDepth};
+        } else if (next) {
+          following = {next->part, next->column, 0};
+        }
+        run({task.part, column, k0}, task.first, task.last, following);
       }
     }
   }
 
  private:
-  static const void* rows_of(const PanelTask& task, int64_t k0) {
-    const MatmulPart& p = *task.part;
-    return element_at(p.b, p.b_dtype, p.b_transposed ? task.column * p.ldb + k0 : k0 * p.ldb + task.column);
+  int64_t depth(const Panel& p) const { return std::min(kDepth, a_.k - p.k0); }
+
+  void run(const Panel& p, int64_t first, int64_t last, const Panel& next) {
+    const ElementType type = element_type(p.part->b_dtype);
+    const auto& pack = p.part->b_transposed ? kernels_.pack_b_nk : kernels_.pack_b_kn;
+    if (!pack[type](depth(p), p.cols(), p.rows(), p.part->ldb, memory_.panel)) {
+      stream(p, first * kPieceRows, std::min(a_.rows, last * kPieceRows));
+      return;
+    }
+    PieceTileArgs g;
+    g.b = memory_.panel;
+    g.a_stride = a_.stride();
+    g.steps = ceil_div(depth(p), kPieceStep);
+    if (next.part) plan_fetch(next, ceil_div(last - first, 2) * g.steps, g);
+    for (int64_t tile = first; tile < last; tile += 2) {
+      const int64_t tiles = std::min<int64_t>(2, last - tile);
+      g.a = a_.at(tile, p.k0);
+      compute(kernels_.tile[type][tiles - 1], g, p, tile * kPieceRows,
+              std::min(a_.rows, (tile + tiles) * kPieceRows));
+      g.fetch += g.steps * g.fetch_rows * g.fetch_stride;
+    }
   }
 
   /// The same without pieces, slowly.
-  void stream(const PanelTask& task, int64_t k0, int64_t depth, int64_t cols) {
+  void stream(const Panel& p, int64_t row, int64_t end) {
     constexpr int64_t kRows = 8;
-    const MatmulPart& p = *task.part;
-    const auto& gemv = p.b_transposed ? table_.gemv_nk : table_.gemv_kn;
-    const int64_t end = std::min(a_.rows, task.last * kPieceRows);
-    for (int64_t row = task.first * kPieceRows; row < end; row += kRows) {
-      gemv[element_type(p.b_dtype)](
-          std::min(kRows, end - row), cols, depth, a_.a + row * a_.lda + k0, a_.lda, rows_of(task, k0), p.ldb,
-          p.bias && k0 == 0 ? p.bias + task.column : nullptr, p.accumulate || k0 > 0,
-          p.c + (first_row_ + row) * p.ldc + task.column, p.ldc);
+    const MatmulPart& part = *p.part;
+    const auto& gemv = part.b_transposed ? table_.gemv_nk : table_.gemv_kn;
+    for (; row < end; row += kRows) {
+      gemv[element_type(part.b_dtype)](
+          std::min(kRows, end - row), p.cols(), depth(p), a_.a + row * a_.lda + p.k0, a_.lda, p.rows(),
+          part.ldb, part.bias && p.k0 == 0 ? part.bias + p.column : nullptr, part.accumulate || p.k0 > 0,
+          part.c + (first_row_ + row) * part.ldc + p.column, part.ldc);
     }
   }
 
   /// Spreads the rows of B that are packed next over the steps of this panel's tiles.
-  void plan_fetch(const PanelTask& task, const PanelTask* next, int64_t k0, PieceTileArgs& g) const {
-    g.fetch_rows = 0;
-    const bool deeper = k0 + kDepth < a_.k;
-    if (!deeper && !next) return;
-    const PanelTask& t = deeper ? task : *next;
-    const MatmulPart& p = *t.part;
+  void plan_fetch(const Panel& next, int64_t steps, PieceTileArgs& g) const {
+    const MatmulPart& p = *next.part;
     const auto size = static_cast<int64_t>(size_of(p.b_dtype));
-    const int64_t from = deeper ? k0 + kDepth : 0, depth = std::min(kDepth, a_.k - from);
-    const int64_t cols = std::min(kPieceCols, p.n - t.column);
-    g.fetch = static_cast<const std::byte*>(rows_of(t, from));
+    g.fetch = static_cast<const std::byte*>(next.rows());
     g.fetch_stride = p.ldb * size;
-    g.fetch_bytes = (p.b_transposed ? depth : cols) * size + kLineBytes - 1;
-    g.fetch_rows = ceil_div(p.b_transposed ? cols : depth, ceil_div(task.last - task.first, 2) * g.steps);
+    g.fetch_bytes = (p.b_transposed ? depth(next) : next.cols()) * size;
+    g.fetch_rows = ceil_div(p.b_transposed ? next.cols() : depth(next), steps);
   }
 
   /// Rows [row, end) of the packed ones. The first block of k also adds the bias.
-  void compute(PieceKernels::Tile tile, PieceTileArgs& g, const MatmulPart& p, bool first_block, int64_t row,
-               int64_t end, int64_t column, int64_t cols) {
-    float* const out = p.c + (first_row_ + row) * p.ldc + column;
-    const float* const bias = p.bias && first_block ? p.bias + column : nullptr;
-    const bool accumulate = p.accumulate || !first_block;
+  void compute(PieceKernels::Tile tile, PieceTileArgs& g, const Panel& panel, int64_t row, int64_t end) {
+    const MatmulPart& p = *panel.part;
+    const int64_t cols = panel.cols();
+    float* const out = p.c + (first_row_ + row) * p.ldc + panel.column;
+    const float* const bias = p.bias && panel.k0 == 0 ? p.bias + panel.column : nullptr;
+    const bool accumulate = p.accumulate || panel.k0 > 0;
     if (cols == kPieceCols && (end - row) % kPieceRows == 0 && !bias) {
       g.c = out;
       g.ldc = p.ldc;
@@ -160,31 +174,30 @@ bool multiply(const Context& ctx, const PackedRows& a, int64_t first_row, std::s
             });
   if (!fits) return false;
 
-  Chunks chunks;
-  chunks.parts = parts.size();
-  for (size_t i = 0; i < parts.size(); ++i)
-    chunks.start[i + 1] = chunks.start[i] + ceil_div(parts[i].n, kPieceCols);
-  // Few panels for many threads: each packs its panel for part of the rows only.
   const int threads = ctx.pool->size();
-  const int64_t wanted = ceil_div(4 * threads, std::max<int64_t>(1, chunks.total()));
-  const int64_t splits = threads == 1 ? 1 : std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, tiles / 8));
+  const int64_t panels = panels_of(parts, kPieceCols), width = slab_panels(panels, threads);
+  const Chunks chunks = slabs_of(parts, kPieceCols, width);
+  // Fewer slabs than threads: each packs its slab for part of the rows only.
+  const int64_t pairs = ceil_div(tiles, 2);
+  const int64_t splits = std::clamp<int64_t>(ceil_div(threads, std::max<int64_t>(1, chunks.total())), 1,
+                                             std::max<int64_t>(1, pairs / 4));
   const int64_t tasks = chunks.total() * splits;
   const auto task_of = [&](int64_t i) {
     const size_t part = chunks.part_of(i / splits);
-    const int64_t pairs = ceil_div(tiles, 2), split = i % splits;
-    return PanelTask{&parts[part], (i / splits - chunks.start[part]) * kPieceCols, pairs * split / splits * 2,
-                     std::min(tiles, pairs * (split + 1) / splits * 2)};
+    const int64_t split = i % splits, column = (i / splits - chunks.start[part]) * width * kPieceCols;
+    return SlabTask{&parts[part], column, std::min(parts[part].n, column + width * kPieceCols),
+                    pairs * split / splits * 2, std::min(tiles, pairs * (split + 1) / splits * 2)};
   };
   const auto work = [&](int worker, int64_t begin, int64_t end) {
     kernels.enter();
     PanelWorker panel(*ctx.table, a, first_row, memory[static_cast<size_t>(worker)]);
     for (int64_t i = begin; i < end; ++i) {
-      const PanelTask next = i + 1 < tasks ? task_of(i + 1) : PanelTask{};
+      const SlabTask next = i + 1 < tasks ? task_of(i + 1) : SlabTask{};
       panel.run(task_of(i), next.part ? &next : nullptr);
     }
     kernels.leave();
   };
-  const double flops = 2.0 * static_cast<double>(a.rows) * static_cast<double>(a.k * chunks.total() * 32);
+  const double flops = 2.0 * static_cast<double>(a.rows) * static_cast<double>(a.k * panels * kPieceCols);
   if (threads == 1 || flops < 2e6) {
     work(0, 0, tasks);
   } else {

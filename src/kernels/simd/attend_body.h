@@ -7,7 +7,7 @@ namespace decant::kernels::DECANT_ISA {
 
 inline constexpr float kMinusInfinity = -__builtin_inff();
 inline constexpr int64_t kKeysAhead = 32;  // prefetched
-inline constexpr int kQueryRows = 4;  // rows that share one read of the keys or values
+inline constexpr int kQueryRows = 4;       // rows that share one read of the keys or values
 
 inline void scale(float factor, float* x, int64_t n) {
   const VF f = set1(factor);
