@@ -2,6 +2,7 @@
 #include <string>
 #include <unordered_set>
 
+#include "ir/ops/elements.h"
 #include "passes/match.h"
 #include "passes/passes.h"
 
@@ -115,6 +116,8 @@ bool is_axis_like(const Node& node, const Value* v) {
   }
   if (ir::has_subgraphs(node)) return !(node.is("Loop") && at(0));
   if (node.is("Slice")) return at(1) || at(2) || at(3) || at(4);
+  if (node.is("Cast"))
+    return is_float(ir::dtype_from_onnx_code(node.int_attribute("to", 0)));  // to calculate with
   return node.is("Range") && at(2);
 }
 

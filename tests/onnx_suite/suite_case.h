@@ -34,8 +34,8 @@ struct SuiteCase {
 Result<SuiteCase> read_case(const std::string& folder);
 
 /// Nothing when `actual` is what the suite expects: same kind, dtype and shape; integers and bools equal;
-/// floats within atol + rtol * |expected| (rtol being at least 2^-9 for float16, 2^-6 for bfloat16), NaN
-/// where expected. Otherwise the first difference, in words.
+/// floats within atol + rtol * |expected| (rtol being at least 2^-9 for float16, 2^-6 for bfloat16; atol at least
+/// 2^-21 of the largest element for float32), NaN where expected. Otherwise the first difference, in words.
 std::optional<std::string> difference(const TestValue& actual, const TestValue& expected, double rtol,
                                       double atol);
 
