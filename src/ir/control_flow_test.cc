@@ -73,7 +73,6 @@ TEST(ControlFlow, EndlessLoopsEndAtTheDeadline) {
   const auto result = evaluate_graph(g, std::vector<Tensor>{Tensor::scalar(int64_t{1})}, options);
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.status().code(), StatusCode::kDeadline);
-  EXPECT_THAT(result.status().message(), HasSubstr("Loop"));
 }
 
 TEST(ControlFlow, DeepLoopsAreTypedInBoundedTime) {
