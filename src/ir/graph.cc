@@ -56,8 +56,18 @@ std::string_view to_string(ValueKind kind) {
 }
 
 Graph::~Graph() {
-  nodes_.clear();  // with the sub-graphs, whose outputs may be values of this graph
-  for (Value* v : outputs_) std::erase(v->output_of_, this);
+  // Outputs of sub-graphs may be values of this graph, and someone may still hold a sub-graph.
+  const auto drop_outputs = [](const auto& self, Graph& graph) -> void {
+    for (Value* v : graph.outputs_) std::erase(v->output_of_, &graph);
+    graph.outputs_.clear();
+    for (const auto& node : graph.nodes_) {
+      if (!node) continue;
+      for (auto& [key, attribute] : node->attributes) {
+        if (auto* sub = std::get_if<std::shared_ptr<Graph>>(&attribute); sub && *sub) self(self, **sub);
+      }
+    }
+  };
+  drop_outputs(drop_outputs, *this);
 }
 
 void Graph::add_output(Value* value) {
