@@ -152,9 +152,35 @@ std::optional<GrowingCache> sliding_cache(const Graph& graph, size_t i) {
   return GrowingCache{i, writer, writer->input(1)};
 }
 
+Value* int_list(Graph& graph, const char* hint, int64_t value) {
+  const int64_t values[] = {value};
+  return graph.add_constant(graph.unique_name(hint), ir::Constant::from_tensor(ir::Tensor::vector(values)));
+}
+
+/// One dim of a state, [1], from an input that is no state where there is one: a state that nothing but its
+/// writer reads can be written in place.
+Result<Value*> dim_of(Graph& graph, const Value* state, size_t axis) {
+  const ir::Dim& dim = (*state->shape)[axis];
+  if (dim.is_constant()) return int_list(graph, "cache_dim", dim.constant());
+  Value* source = nullptr;
+  size_t at = axis;
+  for (Value* v : graph.inputs()) {
+    const bool is_state =
+        std::any_of(graph.states.begin(), graph.states.end(), [&](const State& s) { return s.input == v; });
+    if (!v->shape || (is_state && v != state)) continue;
+    for (size_t i = 0; i < v->shape->size(); ++i) {
+      if (!((*v->shape)[i] == dim) || (source && is_state)) continue;
+      source = v;
+      at = i;
+    }
+  }
+  const auto from = static_cast<int64_t>(at);
+  return add_typed(graph, "Shape", {source}, {{"start", from}, {"end", from + 1}});
+}
+
 /// The shape of a growing cache tells how much it holds, which a fixed one's does not: Shape nodes over the
-/// state get it from `length` and, for the other axes, from what is appended.
-Status keep_shape(Graph& graph, const Value* state, Value* fresh, Value* length) {
+/// state get that from `length`.
+Status keep_shape(Graph& graph, const Value* state, Value* length) {
   const std::vector<Node*> users = state->users();
   for (Node* node : users) {
     if (!node->is("Shape")) continue;
@@ -166,12 +192,9 @@ Status keep_shape(Graph& graph, const Value* state, Value* fresh, Value* length)
     for (int64_t axis = bound("start", 0); axis < bound("end", 4); ++axis) {
       Value* dim = nullptr;
       if (axis == 2) {
-        const int64_t zero[] = {0};
-        Value* axes = graph.add_constant(graph.unique_name("length_axis"),
-                                         ir::Constant::from_tensor(ir::Tensor::vector(zero)));
-        DECANT_ASSIGN(dim, add_typed(graph, "Unsqueeze", {length, axes}));
+        DECANT_ASSIGN(dim, add_typed(graph, "Unsqueeze", {length, int_list(graph, "length_axis", 0)}));
       } else {
-        DECANT_ASSIGN(dim, add_typed(graph, "Shape", {fresh}, {{"start", axis}, {"end", axis + 1}}));
+        DECANT_ASSIGN(dim, dim_of(graph, state, static_cast<size_t>(axis)));
       }
       dims.push_back(dim);
     }
@@ -240,7 +263,7 @@ Result<bool> fix_states(Graph& graph) {
   for (const GrowingCache& c : caches) {
     State& s = graph.states[c.state];
     if (length && c.writer->op() != "SlidingCache")
-      DECANT_RETURN_IF_ERROR(keep_shape(graph, s.input, c.fresh, length));
+      DECANT_RETURN_IF_ERROR(keep_shape(graph, s.input, length));
     ir::Shape fixed = *s.input->shape;
     if (!fixed[2].is_constant() || c.writer->op() == "SlidingCache")
       fixed[2] = ir::Dim::symbol("max_cache_len");
