@@ -25,6 +25,9 @@ struct Component {
   /// The graph's names of inputs and outputs that a layout spells in its own way, and the usual ones
   /// (input_ids, past_key_values.0.key, present.0.key, logits, ...).
   std::map<std::string, std::string> usual_names = {};
+  /// Of a decoder that was exported for single steps after a prompt: several ids at once may see each other's
+  /// future.
+  bool steps_only = false;
   int64_t head_size = 0;  ///< last dim of the key-value caches, where the layout tells it; 0: the graph does
 };
 const char* to_string(Component::Role role);

@@ -28,8 +28,8 @@ class TextFiles {
   Result<text::Rendered> render_chat(const text::Value& variables, const text::RenderOptions& options,
                                      text::TemplateError* error = nullptr) const;
 
-  /// The same for JSON: a list of messages, or an object with "messages" and further variables. A generation prompt is
-  /// added unless the object says otherwise.
+  /// The same for JSON: a list of messages, or an object with "messages" and further variables. A generation
+  /// prompt is added unless the object says otherwise.
   Result<text::Rendered> render_conversation(std::string_view json) const;
 
   /// Union of generation_config.json, config.json and the tokenizer's own end token.

@@ -60,17 +60,6 @@ class Output {
   std::string text_;
 };
 
-/// Whether the first step must come from another graph: key-values of cross-attention are wanted that no
-/// encoder gives, or the graph takes one id at a time where a prompt could go through at once.
-bool needs_first_step(const ir::Graph& graph) {
-  for (const ir::Value* v : graph.inputs()) {
-    if (v->name.find(".encoder.") != std::string::npos) return true;
-    if (v->name == "input_ids" && v->shape && v->shape->size() == 2 && (*v->shape)[1].is_constant())
-      return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 const char* to_string(Finish finish) {
@@ -121,7 +110,7 @@ Result<std::unique_ptr<TextModel>> TextModel::load(const std::string& path, cons
   };
   DECANT_ASSIGN(auto plan, compile(*decoder, true));
   std::unique_ptr<runtime::Plan> first;
-  if (needs_first_step(plan->graph())) {
+  if (decoder->steps_only) {
     const Component* c = layout.find(Component::Role::kFirstStep);
     if (!c && branches) c = decoder;
     if (c) {
@@ -131,7 +120,7 @@ Result<std::unique_ptr<TextModel>> TextModel::load(const std::string& path, cons
   const int64_t own_limit =
       std::min(kDefaultCacheLen, model->files_->max_positions().value_or(kDefaultCacheLen));
   DECANT_ASSIGN(model->session_, runtime::Session::create(std::move(plan), options.max_cache_len, own_limit,
-                                                          std::move(first)));
+                                                          std::move(first), decoder->steps_only));
   model->crossed_ = !model->session_->unbound().empty();
   model->load_seconds_ = seconds_since(begin);
   return model;

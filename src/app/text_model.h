@@ -21,7 +21,7 @@ struct LoadOptions {
   int threads = 0;            ///< 0: the machine's physical cores, within the process's limits
   std::string isa;            ///< empty: the best
   int64_t max_cache_len = 0;  ///< positions of the cache; 0: the model's own limit, at most kDefaultCacheLen
-  std::string dtype;                       ///< which of a repository's files; see find_layout
+  std::string dtype;          ///< which of a repository's files; see find_layout
   DType compute_type = DType::kUndefined;  ///< as ForwardOptions::compute_type
   bool with_text = true;                   ///< load tokenizer and chat template (false: ids only)
 };

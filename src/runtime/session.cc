@@ -56,11 +56,13 @@ Status Session::Buffer::reserve(size_t size) {
 }
 
 Result<std::unique_ptr<Session>> Session::create(std::unique_ptr<Plan> plan, int64_t capacity,
-                                                 int64_t default_capacity, std::unique_ptr<Plan> first) {
+                                                 int64_t default_capacity, std::unique_ptr<Plan> first,
+                                                 bool single_ids) {
   auto session = std::unique_ptr<Session>(new Session());
   session->step_.plan = std::move(plan);
   DECANT_RETURN_IF_ERROR(classify(session->step_));
   DECANT_RETURN_IF_ERROR(session->choose_capacity(capacity, default_capacity));
+  if (single_ids && session->has_states_) session->piece_ = 1;
   DECANT_RETURN_IF_ERROR(session->allocate(session->step_));
   if (first) {
     session->first_ = std::make_unique<Runner>();

@@ -20,11 +20,13 @@ class Session {
  public:
   /// `capacity`: positions of the cache, 0 for `default_capacity`. `first`, when given, runs the first ids of
   /// a sequence instead of `plan`: a decoder without a past, whose outputs become the states and the
-  /// constants of `plan` that are not bound. Fails when a plan has no ids to feed or no logits, and when it
+  /// constants of `plan` that are not bound. `single_ids`: `plan` gets its ids one by one, as an export
+  /// without a causal mask of its own needs. Fails when a plan has no ids to feed or no logits, and when it
   /// fixes another capacity.
   static Result<std::unique_ptr<Session>> create(std::unique_ptr<Plan> plan, int64_t capacity,
                                                  int64_t default_capacity,
-                                                 std::unique_ptr<Plan> first = nullptr);
+                                                 std::unique_ptr<Plan> first = nullptr,
+                                                 bool single_ids = false);
 
   /// Sets the constant input `name` of the plans that have it and starts a new sequence. The value is copied,
   /// and converted where the graph wants another floating-point or integer dtype. kNotFound when no plan has

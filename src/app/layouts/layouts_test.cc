@@ -81,6 +81,7 @@ TEST(Layouts, SplitAndMergedDecoders) {
   auto layout = find_layout(split.path());
   ASSERT_TRUE(layout.ok()) << layout.status().to_string();
   EXPECT_EQ(layout->decoder()->name, "decoder_with_past_model");
+  EXPECT_TRUE(layout->decoder()->steps_only);
   EXPECT_EQ(layout->find(Role::kFirstStep)->name, "decoder_model");
   EXPECT_EQ(layout->missing, "");
 

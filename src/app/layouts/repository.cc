@@ -124,9 +124,11 @@ void assign_roles(Layout& layout) {
   if (encoder) encoder->role = Role::kEncoder;
   if (merged) {
     merged->role = Role::kDecoder;
+    merged->steps_only = true;
     layout.description = encoder ? "encoder with a merged decoder" : "merged decoder (use_cache_branch)";
   } else if (with_past) {
     with_past->role = Role::kDecoder;
+    with_past->steps_only = true;
     layout.description =
         first ? "decoder_model with decoder_with_past_model" : "decoder_with_past_model alone";
     if (encoder) layout.description = "encoder, " + layout.description;
