@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "ir/op.h"
 #include "passes/match.h"
@@ -110,6 +112,36 @@ TEST(FixStates, ConcatenatedCachesOfCausalAttention) {
   Value* rows = c.node("Shape", {c.query}, {{"start", int64_t{0}}, {"end", int64_t{1}}});
   c.finish(present[0], present[1], c.node("Expand", {length, rows}));
   c.fix();
+}
+
+TEST(FixStates, TheShapeOfACacheTellsWhatItHolds) {
+  CacheGraph c;
+  std::vector<Value*> present, shapes;
+  for (const char* kind : {"key", "value"}) {
+    Value* past = c.past(kind, "past");
+    shapes.push_back(c.node("Shape", {past}, {{"start", int64_t{-2}}}));
+    present.push_back(c.node("Concat", {past, c.query}, {{"axis", int64_t{2}}}));
+    present.back()->name = std::string("present.0.") + kind;
+    c.g.add_output(present.back());
+  }
+  c.g.add_output(c.node("Attention", {c.query, present[0], present[1]}));
+  for (Value* shape : shapes) c.g.add_output(shape);
+  c.fix();
+  std::vector<ir::Tensor> inputs;
+  for (const Value* v : c.g.inputs()) {
+    std::vector<int64_t> dims;
+    if (v->name == "query") dims = {1, 2, 1, 8};
+    if (v->name == "at") dims = {1};
+    if (v->name.rfind("past", 0) == 0) dims = {1, 2, 16, 8};
+    auto t = ir::Tensor::allocate(v->dtype, dims);
+    std::fill_n(t->mutable_data_as<std::byte>(), t->bytes(), std::byte{0});
+    if (v->name == kCacheLengthInput) *t->mutable_data_as<int64_t>() = 3;
+    inputs.push_back(*t);
+  }
+  auto out = ir::evaluate_graph(c.g, inputs);
+  ASSERT_TRUE(out.ok()) << out.status().to_string();
+  ASSERT_EQ(out->size(), 5u);
+  for (size_t i = 3; i < 5; ++i) EXPECT_EQ((*out)[i].to_ints(), (std::vector<int64_t>{3, 8}));
 }
 
 }  // namespace
