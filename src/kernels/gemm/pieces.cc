@@ -8,7 +8,6 @@ namespace {
 constexpr int64_t kTileElements = kPieceRows * kPieceStep;
 constexpr int64_t kEdgeFloats = 2 * kPieceRows * kPieceCols;
 constexpr int64_t kPanelElements = kDepth / kPieceStep * kPieces * 2 * kTileElements;
-constexpr int64_t kLineBytes = 64;
 
 int64_t block_rows(int64_t m, int64_t k) {
   const int64_t fit = kPackedBytes / (std::max<int64_t>(k, 1) * kPieces * 2);
