@@ -1,6 +1,8 @@
 #include "app/forward.h"
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <set>
 
 #include "app/layout.h"
@@ -44,7 +46,7 @@ Result<std::vector<ir::Tensor>> gather_inputs(const ir::Graph& graph,
   return inputs;
 }
 
-/// Fixes the inputs that choose branches; returns their names.
+/// Fixes the inputs that choose branches and drops what only other branches read; returns the names of both.
 Result<std::set<std::string>> bind_conditions(ir::Graph& graph, const safetensors::SafetensorsFile& file) {
   std::set<std::string> names;
   for (const auto& node : graph.nodes()) {
@@ -58,6 +60,14 @@ Result<std::set<std::string>> bind_conditions(ir::Graph& graph, const safetensor
   DECANT_RETURN_IF_ERROR(ir::infer_types(graph));
   for (const std::string& name : names)
     DECANT_RETURN_IF_ERROR(passes::bind_input(graph, name, tensor_of(*file.find(name))));
+  // What only the branch not taken reads may have any shape, or be left out.
+  std::set<std::string> before, after;
+  for (const ir::Value* v : graph.inputs()) before.insert(v->name);
+  DECANT_RETURN_IF_ERROR(passes::inline_branches(graph).status());
+  DECANT_RETURN_IF_ERROR(passes::drop_unused_inputs(graph).status());
+  for (const ir::Value* v : graph.inputs()) after.insert(v->name);
+  std::set_difference(before.begin(), before.end(), after.begin(), after.end(),
+                      std::inserter(names, names.end()));
   return names;
 }
 

@@ -152,6 +152,39 @@ std::optional<GrowingCache> sliding_cache(const Graph& graph, size_t i) {
   return GrowingCache{i, writer, writer->input(1)};
 }
 
+/// The shape of a growing cache tells how much it holds, which a fixed one's does not: Shape nodes over the
+/// state get it from `length` and, for the other axes, from what is appended.
+Status keep_shape(Graph& graph, const Value* state, Value* fresh, Value* length) {
+  const std::vector<Node*> users = state->users();
+  for (Node* node : users) {
+    if (!node->is("Shape")) continue;
+    const auto bound = [&](const char* key, int64_t fallback) {
+      const int64_t v = node->int_attribute(key, fallback);
+      return std::clamp<int64_t>(v < 0 ? v + 4 : v, 0, 4);
+    };
+    std::vector<Value*> dims;
+    for (int64_t axis = bound("start", 0); axis < bound("end", 4); ++axis) {
+      Value* dim = nullptr;
+      if (axis == 2) {
+        const int64_t zero[] = {0};
+        Value* axes = graph.add_constant(graph.unique_name("length_axis"),
+                                         ir::Constant::from_tensor(ir::Tensor::vector(zero)));
+        DECANT_ASSIGN(dim, add_typed(graph, "Unsqueeze", {length, axes}));
+      } else {
+        DECANT_ASSIGN(dim, add_typed(graph, "Shape", {fresh}, {{"start", axis}, {"end", axis + 1}}));
+      }
+      dims.push_back(dim);
+    }
+    if (dims.empty()) continue;
+    Value* shape = dims[0];
+    if (dims.size() > 1) {
+      DECANT_ASSIGN(shape, add_typed(graph, "Concat", dims, {{"axis", int64_t{0}}}));
+    }
+    replace(graph, node->output(0), shape);
+  }
+  return ok_status();
+}
+
 }  // namespace
 
 Result<bool> fix_states(Graph& graph) {
@@ -206,6 +239,8 @@ Result<bool> fix_states(Graph& graph) {
 
   for (const GrowingCache& c : caches) {
     State& s = graph.states[c.state];
+    if (length && c.writer->op() != "SlidingCache")
+      DECANT_RETURN_IF_ERROR(keep_shape(graph, s.input, c.fresh, length));
     ir::Shape fixed = *s.input->shape;
     if (!fixed[2].is_constant() || c.writer->op() == "SlidingCache")
       fixed[2] = ir::Dim::symbol("max_cache_len");

@@ -202,7 +202,7 @@ def forward_cases(graph, config):
     if has_past:
         inputs = ort.feeds(graph, NEXT_ID, RANDOM_IDS.shape[1], ort.next_past(past, outputs), constants)
         yield "step", inputs, graph.run(inputs)
-    if not crossed and "attention_mask" in names and "genai" not in config:
+    if not crossed and "attention_mask" in names and "logits" in outputs and "genai" not in config:
         ids, mask, positions = helpers.left_padded([RANDOM_IDS[0, :4], RANDOM_IDS[0]])
         inputs = ort.feeds(graph, ids, 0, ort.empty_past(graph, config, 2), {}, mask, positions)
         outputs = graph.run(inputs)

@@ -16,6 +16,8 @@ class Graph:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         options.intra_op_num_threads = 1
+        # Fused products of dequantized weights would quantize their activations, which the graph does not ask for.
+        options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
         self.session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         self.inputs = {i.name: i for i in self.session.get_inputs()}
         self.outputs = [o.name for o in self.session.get_outputs()]
