@@ -94,7 +94,7 @@ Status forward(const std::string& model, const std::string& inputs_path, const s
     DECANT_RETURN_IF_ERROR(ir::infer_types(*graph));
     DECANT_ASSIGN(std::vector<ir::Tensor> inputs, gather_inputs(*graph, *file));
     const auto begin = now();
-    DECANT_ASSIGN(std::vector<ir::Tensor> results, ir::evaluate_graph(*graph, inputs));
+    DECANT_ASSIGN(std::vector<ir::Tensor> results, ir::evaluate_graph(*graph, inputs, options.limits));
     if (seconds) seconds->push_back(std::chrono::duration<double>(now() - begin).count());
     for (size_t i = 0; i < results.size(); ++i) outputs.push_back({output_names[i], results[i]});
     return write_outputs(outputs_path, outputs);
@@ -118,7 +118,7 @@ Status forward(const std::string& model, const std::string& inputs_path, const s
   plan->set_profiling(profile != nullptr);
   for (int i = 0; i < options.repeat; ++i) {
     const auto begin = now();
-    DECANT_RETURN_IF_ERROR(plan->run(args));
+    DECANT_RETURN_IF_ERROR(plan->run(args, options.limits));
     if (seconds) seconds->push_back(std::chrono::duration<double>(now() - begin).count());
   }
   if (profile) {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/run_options.h"
 #include "base/status.h"
 #include "ir/graph.h"
 #include "ir/tensor.h"
@@ -21,6 +22,7 @@ struct ForwardOptions {
   /// What weights of products are held in; kUndefined or kFloat32: as stored. Activations, norms, softmax,
   /// scores and sums are f32 in every case.
   DType compute_type = DType::kUndefined;
+  RunOptions limits;  ///< the deadline is one for all runs
 };
 
 struct NamedOutput {

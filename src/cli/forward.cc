@@ -1,3 +1,4 @@
+#include <chrono>
 #include <cstdio>
 #include <memory>
 
@@ -16,6 +17,7 @@ struct Options {
   std::string model, inputs, outputs, component, dtype, backend = "cpu", mode = "exact", compute_type;
   int repeat = 1;
   bool profile = false;
+  double time_limit = 0;
 };
 
 }  // namespace
@@ -35,6 +37,8 @@ Run add_forward(CLI::App& app, Common& common) {
   app.add_option("--repeat", o->repeat, "run several times; with --json prints the timings")
       ->check(CLI::Range(1, 1000000));
   app.add_flag("--profile", o->profile, "print the seconds of each operator, the slowest first");
+  app.add_option("--time-limit", o->time_limit, "seconds after which the runs end with an error")
+      ->check(CLI::Range(0.0, 1e9));
   return [o, &common]() -> Status {
     app::ForwardOptions options;
     options.component = o->component;
@@ -44,6 +48,10 @@ Run add_forward(CLI::App& app, Common& common) {
     options.isa = common.isa;
     options.repeat = o->repeat;
     options.compute_type = compute_type(o->compute_type);
+    if (o->time_limit > 0) {
+      options.limits = RunOptions::within(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+          std::chrono::duration<double>(o->time_limit)));
+    }
     std::vector<double> seconds;
     std::vector<std::pair<std::string, double>> profile;
     DECANT_ASSIGN(const std::string model, resolve_model(o->model, common, o->dtype));
