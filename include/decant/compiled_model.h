@@ -22,7 +22,7 @@ class DECANT_EXPORT CompiledModel {
   std::span<const TensorInfo> outputs() const;
 
   /// As Model::run, on the kept plans.
-  Result<NamedTensors> run(const NamedTensors& inputs) const;
+  Result<NamedTensors> run(const NamedTensors& inputs, const RunOptions& options = {}) const;
 
   /// A place to set inputs and outputs once and run many times.
   Binding bind() const;
@@ -68,7 +68,7 @@ class DECANT_EXPORT Binding {
   Status clear_output(std::string_view name);
 
   /// Runs with what is set now. Errors as Model::run.
-  Status run();
+  Status run(const RunOptions& options = {});
 
   /// An output of the last run: the bound tensor's memory, or the plan's, valid until any binding of this
   /// compiled model runs again. An empty view (kUndefined) for unknown names and before the first run.
@@ -81,7 +81,7 @@ class DECANT_EXPORT Binding {
   friend class CompiledModel;
   struct Impl;
   explicit Binding(std::unique_ptr<Impl> impl);
-  Result<NamedTensors> run_once();
+  Result<NamedTensors> run_once(const RunOptions& options);
   std::unique_ptr<Impl> impl_;
 };
 

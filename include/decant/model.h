@@ -12,6 +12,7 @@
 
 #include "decant/custom_op.h"
 #include "decant/export.h"
+#include "decant/run_options.h"
 #include "decant/status.h"
 #include "decant/tensor.h"
 #include "decant/types.h"
@@ -66,8 +67,9 @@ using NamedTensors = std::map<std::string, Tensor, std::less<>>;
 /// threads.
 class DECANT_EXPORT Model {
  public:
-  /// `path`: a folder, an .onnx or .gguf file, or "hf://owner/name[@revision][/file]", which is looked up in the hub's
-  /// cache (HF_HOME, HF_HUB_CACHE) and downloaded into it when it is not there (unless HF_HUB_OFFLINE is set).
+  /// `path`: a folder, an .onnx or .gguf file, or "hf://owner/name[@revision][/file]", which is looked up in
+  /// the hub's cache (HF_HOME, HF_HUB_CACHE) and downloaded into it when it is not there (unless
+  /// HF_HUB_OFFLINE is set).
   ///
   /// Errors name the file and, where there is one, the node. kNotFound: no such model or component.
   /// kUnsupported: valid, but something is missing in decant; missing operators are listed all at once with
@@ -83,7 +85,7 @@ class DECANT_EXPORT Model {
 
   /// Runs once. Inputs by name; inputs and results do not share memory. kInvalidArgument, with all names, for
   /// missing or unknown inputs and for a dtype, rank or dim that does not fit.
-  Result<NamedTensors> run(const NamedTensors& inputs) const;
+  Result<NamedTensors> run(const NamedTensors& inputs, const RunOptions& options = {}) const;
 
   /// A form for many runs: see CompiledModel. Fails for unknown names in the options.
   Result<CompiledModel> compile(const CompileOptions& options = {}) const;

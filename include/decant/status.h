@@ -20,7 +20,7 @@ enum class StatusCode {
   kInvalidArgument,  ///< the caller asked for something impossible
   kOutOfRange,       ///< an index, position or length is outside its limits
   kResource,         ///< memory, disk, file handles
-  kDeadline,         ///< a run passed its deadline
+  kDeadline,         ///< a run passed its deadline, or was stopped
   kInternal,         ///< a broken invariant of decant itself
 };
 

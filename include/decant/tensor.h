@@ -94,7 +94,7 @@ class DECANT_EXPORT Tensor {
   std::span<const int64_t> dims() const { return dims_; }
   size_t rank() const { return dims_.size(); }
   int64_t elements() const { return elements_; }
-  size_t bytes() const { return static_cast<size_t>(elements_) * size_of(dtype_); }
+  size_t bytes() const { return bytes_of(dtype_, static_cast<uint64_t>(elements_)).value_or(0); }
   bool writable() const { return writable_; }
 
   const void* data() const { return data_; }

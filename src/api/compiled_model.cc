@@ -43,7 +43,9 @@ runtime::Arg arg_of(const Tensor& t) {
 
 TensorView view_of(const runtime::Arg& a) { return {a.dtype, a.shape(), a.data, a.elements}; }
 
-size_t bytes_of(const runtime::Arg& a) { return static_cast<size_t>(a.elements) * size_of(a.dtype); }
+size_t bytes_of(const runtime::Arg& a) {
+  return bytes_of(a.dtype, static_cast<uint64_t>(a.elements)).value_or(0);
+}
 
 }  // namespace
 
@@ -167,10 +169,10 @@ int64_t CompiledModel::compile_count() const {
   return impl_->compile_count;
 }
 
-Result<NamedTensors> CompiledModel::run(const NamedTensors& inputs) const {
+Result<NamedTensors> CompiledModel::run(const NamedTensors& inputs, const RunOptions& options) const {
   Binding binding = bind();
   for (const auto& [name, tensor] : inputs) DECANT_RETURN_IF_ERROR(binding.set_input(name, tensor));
-  return binding.run_once();
+  return binding.run_once(options);
 }
 
 struct Binding::Impl {
@@ -181,7 +183,7 @@ struct Binding::Impl {
   std::vector<TensorView> results;
   std::vector<bool> in_place;
 
-  Status run();
+  Status run(const RunOptions& options);
   Status place_states(const CompiledModel::Impl::Entry& entry);
   Status deliver(const CompiledModel::Impl::Entry& entry);
 };
@@ -228,9 +230,9 @@ Status Binding::clear_output(std::string_view name) {
   return ok_status();
 }
 
-Status Binding::run() {
+Status Binding::run(const RunOptions& options) {
   const std::lock_guard lock(impl_->model->core->running);
-  return impl_->run();
+  return impl_->run(options);
 }
 
 /// States that the plan updates in place get memory that may be written: the bound output, or a buffer of our
@@ -277,7 +279,7 @@ Status Binding::Impl::deliver(const CompiledModel::Impl::Entry& entry) {
   return ok_status();
 }
 
-Status Binding::Impl::run() {
+Status Binding::Impl::run(const RunOptions& options) {
   std::fill(results.begin(), results.end(), TensorView());
   std::string missing;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -289,18 +291,19 @@ Status Binding::Impl::run() {
   args.clear();
   for (size_t source : entry->sources) args.push_back(arg_of(inputs[source]));
   DECANT_RETURN_IF_ERROR(place_states(*entry));
-  DECANT_RETURN_IF_ERROR(entry->plan->run(args));
+  DECANT_RETURN_IF_ERROR(entry->plan->run(args, options));
   return deliver(*entry);
 }
 
-Result<NamedTensors> Binding::run_once() {
+Result<NamedTensors> Binding::run_once(const RunOptions& options) {
   const std::lock_guard lock(impl_->model->core->running);
-  DECANT_RETURN_IF_ERROR(impl_->run());
+  DECANT_RETURN_IF_ERROR(impl_->run(options));
   NamedTensors out;
   for (size_t o = 0; o < impl_->results.size(); ++o) {
     const TensorView& v = impl_->results[o];
-    DECANT_ASSIGN(Tensor t, Tensor::copy_bytes(v.dtype, {v.dims.begin(), v.dims.end()}, v.data,
-                                               static_cast<size_t>(v.elements) * size_of(v.dtype)));
+    DECANT_ASSIGN(Tensor t,
+                  Tensor::copy_bytes(v.dtype, {v.dims.begin(), v.dims.end()}, v.data,
+                                     bytes_of(v.dtype, static_cast<uint64_t>(v.elements)).value_or(0)));
     out.emplace(impl_->model->outputs[o].name, std::move(t));
   }
   return out;

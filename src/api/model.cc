@@ -15,7 +15,7 @@ namespace {
 
 Result<const app::Component*> choose(const app::Layout& layout, const std::string& path,
                                      const std::string& name) {
-  const app::Component* component = name.empty() ? layout.decoder() : layout.find(name);
+  const app::Component* component = name.empty() ? layout.main() : layout.find(name);
   if (component) return component;
   std::string names;
   for (const app::Component& c : layout.components) names += (names.empty() ? "" : ", ") + c.name;
@@ -56,7 +56,7 @@ Model::Model(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Result<Model> Model::load(const std::string& model, const LoadOptions& options) {
   DECANT_ASSIGN(const std::string path, api::local_path(model, options));
   DECANT_ASSIGN(const api::CustomOps custom, api::CustomOps::create(options.custom_ops));
-  DECANT_ASSIGN(const app::Layout layout, app::find_layout(path));
+  DECANT_ASSIGN(const app::Layout layout, app::find_layout(path, options.dtype));
   DECANT_ASSIGN(const app::Component* component, choose(layout, path, options.component));
   auto core = std::make_shared<api::Core>();
   core->path = component->path;
@@ -88,7 +88,7 @@ Result<CompiledModel> Model::compile(const CompileOptions& options) const {
   return CompiledModel(std::move(compiled));
 }
 
-Result<NamedTensors> Model::run(const NamedTensors& inputs) const {
+Result<NamedTensors> Model::run(const NamedTensors& inputs, const RunOptions& options) const {
   std::shared_ptr<CompiledModel::Impl> whole;
   {
     const std::lock_guard lock(impl_->lock);
@@ -97,7 +97,7 @@ Result<NamedTensors> Model::run(const NamedTensors& inputs) const {
     }
     whole = impl_->whole;
   }
-  return CompiledModel(std::move(whole)).run(inputs);
+  return CompiledModel(std::move(whole)).run(inputs, options);
 }
 
 }  // namespace decant

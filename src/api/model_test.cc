@@ -352,7 +352,6 @@ TEST_F(ModelTest, OnePlanForEachValueOfAStaticInput) {
   for (int round = 0; round < 3; ++round) {
     for (const bool use : {true, false}) {
       auto out = compiled->run({{"x", x}, {"use", *Tensor::copy_of(std::span<const bool>(&use, 1), {})}});
-      if (out.status().code() == StatusCode::kUnsupported) GTEST_SKIP() << out.status().to_string();
       ASSERT_TRUE(out.ok()) << out.status().to_string();
       const auto y = out->find("y")->second.as<float>();
       EXPECT_EQ(y[0], 2.0f);
@@ -422,6 +421,22 @@ TEST_F(ModelTest, AnErrorOfACustomOperatorNamesItsNode) {
   const auto out = model.run({{"x", *Tensor::copy_of(std::vector<float>{1, 2}, {1, 2})}});
   ASSERT_FALSE(out.ok());
   EXPECT_THAT(out.status().message(), AllOf(HasSubstr("'second'"), HasSubstr("not today")));
+}
+
+TEST_F(ModelTest, ARunEndsAtItsDeadlineOrWhenStopped) {
+  const Model model = load(write_llama(models::CacheForm::kNone));
+  const NamedTensors inputs = {{"input_ids", ints({1}, {1, 1})},
+                               {"attention_mask", ints({1}, {1, 1})},
+                               {"position_ids", ints({0}, {1, 1})}};
+  EXPECT_EQ(model.run(inputs, RunOptions::within(-std::chrono::seconds(1))).status().code(),
+            StatusCode::kDeadline);
+  std::stop_source source;
+  RunOptions options = RunOptions::within(std::chrono::hours(1));
+  options.stop = source.get_token();
+  EXPECT_TRUE(model.run(inputs, options).ok());
+  source.request_stop();
+  EXPECT_EQ(model.run(inputs, options).status().code(), StatusCode::kDeadline);
+  EXPECT_TRUE(model.run(inputs).ok());
 }
 
 TEST_F(ModelTest, ThreadsThatShareAModelTakeTurns) {

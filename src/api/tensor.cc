@@ -15,8 +15,8 @@ constexpr uint64_t kMaxBytes = uint64_t{1} << 40;
 
 Result<Tensor> Tensor::make(DType dtype, std::vector<int64_t> dims, void* data, bool writable) {
   const auto elements = checked_elements(dims);
-  const auto bytes = elements ? checked_mul(*elements, size_of(dtype)) : std::nullopt;
-  if (dtype == DType::kUndefined || !bytes || *bytes > kMaxBytes) {
+  const auto bytes = elements ? bytes_of(dtype, *elements) : std::nullopt;
+  if (dtype == DType::kUndefined || dtype == DType::kString || !bytes || *bytes > kMaxBytes) {
     return invalid_argument("a tensor of " + ir::describe(dtype, dims) + " is impossible");
   }
   if (!data && *bytes > 0)

@@ -53,6 +53,7 @@ Result<TextModel> TextModel::load(const std::string& path, const LoadOptions& op
   o.threads = options.threads;
   o.isa = options.isa;
   o.max_cache_len = options.max_cache_len;
+  o.dtype = options.dtype;
   auto impl = std::make_unique<Impl>();
   DECANT_ASSIGN(impl->model, app::TextModel::load(local, o));
   return TextModel(std::move(impl));

@@ -80,12 +80,6 @@ Status write_outputs(const std::string& path, const std::vector<NamedOutput>& ou
   return safetensors::write_safetensors(path, tensors);
 }
 
-RunOptions run_options(const ForwardOptions& options) {
-  if (options.deadline <= 0) return {};
-  return RunOptions::within(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-      std::chrono::duration<double>(options.deadline)));
-}
-
 }  // namespace
 
 Status forward(const std::string& model, const std::string& inputs_path, const std::string& outputs_path,
@@ -110,7 +104,7 @@ Status forward(const std::string& model, const std::string& inputs_path, const s
     DECANT_RETURN_IF_ERROR(ir::infer_types(*graph));
     DECANT_ASSIGN(std::vector<ir::Tensor> inputs, gather_inputs(*graph, *file));
     const auto begin = now();
-    DECANT_ASSIGN(std::vector<ir::Tensor> results, ir::evaluate_graph(*graph, inputs, run_options(options)));
+    DECANT_ASSIGN(std::vector<ir::Tensor> results, ir::evaluate_graph(*graph, inputs, options.limits));
     if (seconds) seconds->push_back(std::chrono::duration<double>(now() - begin).count());
     for (size_t i = 0; i < results.size(); ++i) outputs.push_back({output_names[i], results[i]});
     return write_outputs(outputs_path, outputs);
@@ -134,7 +128,7 @@ Status forward(const std::string& model, const std::string& inputs_path, const s
   plan->set_profiling(profile != nullptr);
   for (int i = 0; i < options.repeat; ++i) {
     const auto begin = now();
-    DECANT_RETURN_IF_ERROR(plan->run(args, run_options(options)));
+    DECANT_RETURN_IF_ERROR(plan->run(args, options.limits));
     if (seconds) seconds->push_back(std::chrono::duration<double>(now() - begin).count());
   }
   if (profile) {

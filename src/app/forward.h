@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/run_options.h"
 #include "base/status.h"
 #include "ir/graph.h"
 #include "ir/tensor.h"
@@ -18,10 +19,10 @@ struct ForwardOptions {
   int threads = 0;
   std::string isa;
   int repeat = 1;
-  double deadline = 0;  ///< seconds that a run may take; 0: any
   /// What weights of products are held in; kUndefined or kFloat32: as stored. Activations, norms, softmax,
   /// scores and sums are f32 in every case.
   DType compute_type = DType::kUndefined;
+  RunOptions limits;  ///< the deadline is one for all runs
 };
 
 struct NamedOutput {

@@ -1,3 +1,4 @@
+#include <chrono>
 #include <cstdio>
 #include <memory>
 
@@ -15,8 +16,8 @@ namespace {
 struct Options {
   std::string model, inputs, outputs, component, dtype, backend = "cpu", mode = "exact", compute_type;
   int repeat = 1;
-  double deadline = 0;
   bool profile = false;
+  double time_limit = 0;
 };
 
 }  // namespace
@@ -35,9 +36,9 @@ Run add_forward(CLI::App& app, Common& common) {
   add_compute_type(app, o->compute_type);
   app.add_option("--repeat", o->repeat, "run several times; with --json prints the timings")
       ->check(CLI::Range(1, 1000000));
-  app.add_option("--deadline", o->deadline, "seconds that a run may take; loops end with an error then")
-      ->check(CLI::Range(1e-3, 1e6));
   app.add_flag("--profile", o->profile, "print the seconds of each operator, the slowest first");
+  app.add_option("--time-limit", o->time_limit, "seconds after which the runs end with an error")
+      ->check(CLI::Range(0.0, 1e9));
   return [o, &common]() -> Status {
     app::ForwardOptions options;
     options.component = o->component;
@@ -46,8 +47,11 @@ Run add_forward(CLI::App& app, Common& common) {
     options.threads = common.threads;
     options.isa = common.isa;
     options.repeat = o->repeat;
-    options.deadline = o->deadline;
     options.compute_type = compute_type(o->compute_type);
+    if (o->time_limit > 0) {
+      options.limits = RunOptions::within(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+          std::chrono::duration<double>(o->time_limit)));
+    }
     std::vector<double> seconds;
     std::vector<std::pair<std::string, double>> profile;
     DECANT_ASSIGN(const std::string model, resolve_model(o->model, common, o->dtype));

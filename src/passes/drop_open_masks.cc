@@ -11,8 +11,13 @@ using ir::Value;
 /// Masks above this are not looked through.
 constexpr int64_t kMaxElements = int64_t{1} << 20;
 
-/// Whether every element of a constant, or of one repeated by Expand, says "attend".
+/// Whether every element of a constant, or of one repeated by Expand, or of Where(such flags, 0, ...), says
+/// "attend".
 bool is_open(const Value* mask) {
+  if (const Node* where = is_float(mask->dtype) ? producer(mask, "Where") : nullptr) {
+    const auto on = scalar(where->input(1));
+    return on && *on == 0.0 && where->input(0)->dtype == DType::kBool && is_open(where->input(0));
+  }
   if (const Node* expand = producer(mask, "Expand")) mask = expand->input(0);
   if (!mask->constant || !mask->constant->in_memory() || mask->constant->elements() > kMaxElements)
     return false;

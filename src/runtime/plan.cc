@@ -278,7 +278,7 @@ Status Plan::run(std::span<const Arg> inputs, const RunOptions& options) {
     args_[static_cast<size_t>(v)].data =
         args_[static_cast<size_t>(values_[static_cast<size_t>(v)].root)].data;
   for (Step& step : steps_) {
-    if (options.deadline) {
+    if (options.limited()) {
       if (Status s = options.check(); !s.ok()) return std::move(s).with_context(step.node->describe());
     }
     if (!profiling_) {

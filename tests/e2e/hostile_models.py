@@ -590,7 +590,7 @@ def _(folder):
     return model([*nodes, helper.make_node("ReduceSum", [names[-1]], ["y"])])
 
 
-@case("endless_loop", "A30", args=("--deadline", "0.2"))
+@case("endless_loop", "A30", args=("--time-limit", "0.2"))
 def _(folder):
     body = helper.make_graph(
         [helper.make_node("Identity", ["c"], ["co"]), helper.make_node("Neg", ["v"], ["vo"])], "body",

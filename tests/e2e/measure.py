@@ -12,6 +12,7 @@ import sys
 if os.environ.get("MEASURE_ADDRESS_SPACE"):
     limit = int(os.environ["MEASURE_ADDRESS_SPACE"])
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CPU, (30, 30))  # what outlives its test ends by itself
 descriptor = int(sys.argv[1])
 pid = os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ, file_actions=[(os.POSIX_SPAWN_CLOSE, descriptor)])
 _, status, usage = os.wait4(pid, 0)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -42,18 +43,29 @@ template <typename F>
 void for_each_tap(const Window& window, std::span<const int64_t> spatial, std::span<const int64_t> output,
                   F&& f) {
   const size_t rank = window.rank();
-  Dims tap(rank, 0);
-  for (int64_t number = 0;; ++number) {
+  Dims start(rank), first(rank), last(rank);
+  for (size_t a = 0; a < rank; ++a) {
+    const int64_t step = window.dilations[a];
+    start[a] = output[a] * window.strides[a] - window.begin[a];
+    first[a] = start[a] >= 0 ? 0 : (step - 1 - start[a]) / step;
+    last[a] = start[a] >= spatial[a] ? 0 : (spatial[a] - 1 - start[a]) / step + 1;
+    last[a] = std::min(last[a], window.kernel[a]);
+    if (first[a] >= last[a]) return;
+  }
+  Dims tap = first;
+  while (true) {
     int64_t offset = 0;
-    bool inside = true;
+    uint64_t number = 0;  // of weights in memory; kernels of pools may be larger than any number
     for (size_t a = 0; a < rank; ++a) {
-      const int64_t at = output[a] * window.strides[a] - window.begin[a] + tap[a] * window.dilations[a];
-      inside = inside && at >= 0 && at < spatial[a];
-      offset = offset * spatial[a] + at;
+      offset = offset * spatial[a] + start[a] + tap[a] * window.dilations[a];
+      number = number * static_cast<uint64_t>(window.kernel[a]) + static_cast<uint64_t>(tap[a]);
     }
-    if (inside) f(offset, number);
+    f(offset, static_cast<int64_t>(number));
     size_t a = rank;
-    while (a > 0 && ++tap[a - 1] == window.kernel[a - 1]) tap[--a] = 0;
+    while (a > 0 && ++tap[a - 1] == last[a - 1]) {
+      --a;
+      tap[a] = first[a];
+    }
     if (a == 0) return;
   }
 }

@@ -124,6 +124,23 @@ TEST(Products, TakeBiases) {
   }
 }
 
+TEST(Products, OfRowsWhoseNumberDependsOnDataTakeBiases) {
+  auto g = std::make_unique<Graph>();
+  Value* x = g->add_input("x", DType::kFloat32, Shape{Dim::symbol("n")});
+  Value* rows = node(*g, "Cast", {node(*g, "Transpose", {node(*g, "NonZero", {x})})}, {{"to", int64_t{1}}});
+  Value* product = node(*g, "MatMul", {rows, weights(*g, {1, 3}, 2)});
+  Value* bias = weights(*g, {3}, 3);
+  g->add_output(node(*g, "Add", {product, bias}));
+  ASSERT_TRUE(ir::infer_types(*g).ok());
+  auto plan = Plan::compile(std::move(g), *Engine::create(1, ""));
+  ASSERT_TRUE(plan.ok()) << plan.status().to_string();
+  const ir::Tensor input = noise({5}, 1);
+  const Arg arg = {input.dtype(), const_cast<void*>(input.data()), input.dims().data(), 1, 5};
+  const Status run = (*plan)->run(std::span(&arg, 1));
+  ASSERT_TRUE(run.ok()) << run.to_string();
+  EXPECT_EQ((*plan)->output(0).elements, 15);
+}
+
 TEST(AttentionKernel, TakesJoinedHeads) {
   agree({2, 7, 8}, [](Graph& g, Value* x) {
     Value* q = node(g, "MatMul", {x, weights(g, {8, 16}, 2)});
