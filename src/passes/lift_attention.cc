@@ -30,7 +30,8 @@ struct Scores {
   Value* product = nullptr;           ///< q · kt
   std::vector<Term> terms;
   double scale = 1.0, softcap = 0.0;
-  bool reshaped = false;  ///< between [batch · heads, ...] and [batch, heads, ...] on the way
+  Value* sinks = nullptr;  ///< [heads], a score more in each row of a head
+  bool reshaped = false;   ///< between [batch · heads, ...] and [batch, heads, ...] on the way
 };
 
 size_t rank(const Value* v) { return v && v->shape ? v->shape->size() : 0; }
@@ -238,6 +239,31 @@ Value* skip_guards(Value* value, bool* nan_to_zero) {
   return value;
 }
 
+bool is_last_axis(const Node& node) {
+  const int64_t axis = node.int_attribute("axis", -1);
+  return axis == -1 || axis == static_cast<int64_t>(rank(node.output(0))) - 1;
+}
+
+/// The Concat of scores [batch, heads, queries, keys] and one column of sinks whose softmax `value` is, with
+/// the largest score taken off or not; else null.
+Node* with_sinks(Value* value) {
+  Node* softmax = producer(value, "Softmax");
+  if (!softmax || rank(value) != 4 || !is_last_axis(*softmax)) return nullptr;
+  Value* scores = skip_float_casts(softmax->input(0));
+  if (Node* sub = producer(scores, "Sub")) {
+    Node* largest = producer(sub->input(1), "ReduceMax");
+    const auto axes = largest ? ints(largest->input(1)) : std::nullopt;
+    if (!axes || axes->size() != 1 || ((*axes)[0] != -1 && (*axes)[0] != 3) ||
+        largest->input(0) != sub->input(0))
+      return nullptr;
+    scores = skip_float_casts(sub->input(0));
+  }
+  Node* concat = producer(scores, "Concat");
+  if (!concat || concat->inputs().size() != 2 || rank(concat->input(1)) != 4) return nullptr;
+  const int64_t axis = concat->int_attribute("axis", 0);
+  return (axis == -1 || axis == 3) && concat->input(1)->shape->back() == Dim(1) ? concat : nullptr;
+}
+
 class AttentionLifter {
  public:
   explicit AttentionLifter(Graph& graph) : graph_(graph) {}
@@ -254,11 +280,23 @@ class AttentionLifter {
       weights = skip_guards(reshape->input(0), &nan_to_zero);
       split = true;
     }
-    Node* softmax = producer(weights, "Softmax");
-    if (!softmax) return nullptr;
-    const int64_t axis = softmax->int_attribute("axis", -1);
-    if (axis != -1 && axis != static_cast<int64_t>(rank(weights)) - 1) return nullptr;
-    auto s = match_scores(skip_float_casts(softmax->input(0)));
+    Value* sinks = nullptr;
+    Value* scores = nullptr;
+    if (Node* slice = producer(weights, "Slice")) {
+      const auto begin = ints(slice->input(1));
+      Node* concat = with_sinks(skip_guards(slice->input(0), &nan_to_zero));
+      if (!concat || !begin || *begin != std::vector<int64_t>{0} || !weights->shape) return nullptr;
+      scores = concat->input(0);
+      if (!scores->shape || *scores->shape != *weights->shape) return nullptr;
+      DECANT_ASSIGN(sinks, per_head(concat->input(1), (*scores->shape)[1]));
+      if (!sinks) return nullptr;
+    } else {
+      Node* softmax = producer(weights, "Softmax");
+      if (!softmax || !is_last_axis(*softmax)) return nullptr;
+      scores = softmax->input(0);
+    }
+    auto s = match_scores(skip_float_casts(scores));
+    if (s) s->sinks = sinks;
     if (!s || !(s->scale > 0) || !std::isfinite(s->scale)) return nullptr;
     if (rank(s->q) != rank(y) || rank(s->kt) != rank(y) || rank(product.input(1)) != rank(y)) return nullptr;
     const DType dtype = y->dtype;
@@ -327,9 +365,14 @@ class AttentionLifter {
       DECANT_ASSIGN(Value * mask, mask_of(s, guarded, &zero_rows));
       if (!mask) return nullptr;
       inputs.push_back(mask);
-      if (!zero_rows) attributes["empty_rows_nan"] = int64_t{1};
+      // A sink takes what no key takes.
+      if (!zero_rows && !s.sinks) attributes["empty_rows_nan"] = int64_t{1};
     } else if (guarded) {
       return nullptr;
+    }
+    if (s.sinks) {
+      inputs.resize(7, nullptr);
+      inputs.push_back(s.sinks);
     }
     return add_typed(graph_, "Attention", inputs, std::move(attributes));
   }
@@ -446,6 +489,15 @@ class AttentionLifter {
   static Value* separated(Value* value) {
     Node* reshape = producer(value, "Reshape");
     return reshape && joins_heads(value, reshape->input(0)) && rank(value) == 3 ? reshape->input(0) : nullptr;
+  }
+
+  /// The f32 vector of a value [1, heads, 1, 1] that is spread over batch and queries, or null.
+  Result<Value*> per_head(Value* value, const Dim& heads) {
+    value = skip_float_casts(value);
+    if (Node* expand = producer(value, "Expand")) value = skip_float_casts(expand->input(0));
+    const ir::Shape want = {Dim(1), heads, Dim(1), Dim(1)};
+    if (!value->shape || *value->shape != want || value->dtype != DType::kFloat32) return nullptr;
+    return add_typed(graph_, "Reshape", {value, axes({-1})});
   }
 
   Value* axes(std::vector<int64_t> numbers) {

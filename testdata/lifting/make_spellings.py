@@ -141,6 +141,7 @@ class Attention(nn.Module):
     def __init__(self, form):
         super().__init__()
         self.form = form
+        self.sinks = nn.Parameter(torch.randn(HEADS))
         self.register_buffer("tril", torch.tril(torch.ones(16, 16, dtype=torch.bool))[None, None])
 
     def bools(self, q, k, mask):
@@ -206,6 +207,11 @@ class Attention(nn.Module):
             scores = scores + torch.where(self.bools(q, k, mask), 0.0, -1e4)
         else:
             scores = scores + self.floats(q, k, mask)
+        if "sinks" in self.form:  # GPT-OSS
+            sinks = self.sinks.reshape(1, -1, 1, 1).expand(q.shape[0], -1, q.shape[-2], -1)
+            scores = torch.cat([scores, sinks], dim=-1)
+            scores = scores - scores.max(dim=-1, keepdim=True).values
+            return torch.softmax(scores, -1, dtype=scores.dtype)[..., :-1].to(q.dtype) @ v
         return torch.softmax(scores, -1, dtype=torch.float32).to(q.dtype) @ v
 
 
@@ -264,9 +270,9 @@ def cases():
              (13,) if "cached" in form else (0,) if form == "interleaved" else (14, 0))
     for form in ("eager", "eager_scatter", "sdpa_bool", "sdpa_bool_window", "sdpa_bool_gqa", "sdpa_float", "sdpa_causal",
                  "sdpa_none", "bmm", "bmm_masked", "t5", "softcap", "gpt2_div", "infinite", "small", "replaced_small",
-                 "eager_gqa"):
+                 "eager_gqa", "sinks"):
         inputs = (lambda: qkv(2)) if "gqa" in form else qkv
-        both(f"attention_{form}", lambda form=form: Attention(form), inputs, (14, 17, 0))
+        both(f"attention_{form}", lambda form=form: Attention(form), inputs, (14,) if form == "sinks" else (14, 17, 0))
     both("cache_write", CacheWrite, lambda: {
         "past": torch.randn(BATCH, 2, 16, SIZE), "fresh": torch.randn(BATCH, 2, LENGTH, SIZE),
         "start": torch.tensor(3)}, (0,))
