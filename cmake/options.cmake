@@ -9,6 +9,9 @@ if(DECANT_WERROR)
   target_compile_options(decant_options INTERFACE -Werror
     "$<$<CXX_COMPILER_ID:GNU>:-Wno-error=maybe-uninitialized;-Wno-error=array-bounds;-Wno-error=stringop-overflow;-Wno-error=stringop-overread;-Wno-error=free-nonheap-object;-Wno-error=dangling-pointer;-Wno-error=use-after-free;-Wno-error=mismatched-new-delete;-Wno-error=nonnull>")
 endif()
+if(DECANT_PRECOMPILE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(decant_options INTERFACE -fpch-preprocess)
+endif()
 if(BUILD_SHARED_LIBS)
   set(CMAKE_CXX_VISIBILITY_PRESET hidden)
   set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
@@ -26,5 +29,6 @@ endif()
 
 find_program(DECANT_CCACHE ccache)
 if(DECANT_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${DECANT_CCACHE})
+  # What ccache asks for before it caches files that use precompiled headers.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${DECANT_CCACHE})
 endif()

@@ -26,3 +26,10 @@ configure_and_build() {
     cmake --build "build/$preset" -j "$jobs" ${1:+--target "$@"}
 }
 cmake_arguments=()
+
+# use_clang: the preset "fuzz" needs it; $FUZZ_CXX, or the newest there is.
+use_clang() {
+  export CXX
+  CXX=${FUZZ_CXX:-$(command -v clang++ || ls /usr/bin/clang++-[0-9]* 2>/dev/null | sort -V | tail -1)}
+  [[ -n $CXX ]] || { echo "no clang++ found" >&2; return 1; }
+}

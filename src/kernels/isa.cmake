@@ -6,7 +6,7 @@ set(isa_common -O3 -fno-math-errno -fno-trapping-math -Wno-psabi $<$<CXX_COMPILE
 function(decant_isa_source name)
   target_sources(decant_kernels PRIVATE ${decant_isa}/${name}.cc)
   set_source_files_properties(${decant_isa}/${name}.cc TARGET_DIRECTORY decant_kernels PROPERTIES
-    COMPILE_OPTIONS "${isa_common};${ARGN}" SKIP_UNITY_BUILD_INCLUSION ON)
+    COMPILE_OPTIONS "${isa_common};${ARGN}" SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
 decant_isa_source(baseline)
