@@ -9,7 +9,7 @@ mkdir -p $out/objects
 tests=/usr/src/googletest
 
 flags=(-std=c++20 -O2 -Wall -Wextra -Werror -Wno-unused-parameter -Wno-psabi -fno-math-errno -ffp-contract=off -Isrc
-  -Iinclude -DDECANT_SOURCE_DIR="\"$root\"")
+  -Iinclude -DDECANT_SOURCE_DIR="\"$root\"" -DDECANT_VERSION="\"cross\"")
 compile() {
   local object="$out/objects/${1//\//_}.o"
   [[ $object -nt $1 ]] && return

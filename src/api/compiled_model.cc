@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "api/bind_input.h"
 #include "api/model_impl.h"
 #include "base/status.h"
 #include "passes/passes.h"
@@ -97,7 +96,10 @@ Result<CompiledModel::Impl::Entry*> CompiledModel::Impl::find_or_compile(std::sp
 Result<CompiledModel::Impl::Entry*> CompiledModel::Impl::compile(std::vector<Tensor> key) {
   std::unique_ptr<ir::Graph> graph = core->graph->clone();
   for (size_t i = 0; i < static_inputs.size(); ++i) {
-    DECANT_RETURN_IF_ERROR(api::bind_input(*graph, inputs[static_inputs[i]].name, key[i]));
+    auto owner = std::make_shared<Tensor>(key[i]);
+    const ir::Tensor value =
+        ir::Tensor::view(owner->dtype(), {owner->dims().begin(), owner->dims().end()}, owner->data(), owner);
+    DECANT_RETURN_IF_ERROR(passes::bind_input(*graph, inputs[static_inputs[i]].name, value));
   }
   if (options.fixed_caches) {
     DECANT_RETURN_IF_ERROR(passes::optimize_with_fixed_caches(*graph).with_context(core->path));

@@ -7,6 +7,7 @@
 #include "app/export_manifest.h"
 #include "app/source.h"
 #include "base/file_writer.h"
+#include "decant/version.h"
 #include "formats/onnx/lower/lower.h"
 #include "formats/onnx/writer.h"
 #include "models/architecture.h"
@@ -75,7 +76,7 @@ Status export_model(const ExportOptions& options, ExportReport* report) {
   onnx::WriteOptions write;
   write.opset = options.opset;
   write.external_data_name = kWeightsFile;
-  write.producer_version = producer_version();
+  write.producer_version = std::string(version());
   DECANT_RETURN_IF_ERROR(onnx::write_model(*graph, (folder / kModelFile).string(), write));
   const std::vector<std::pair<std::string, const std::string*>> texts = {
       {"config.json", &config_json},

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/export.h"
+#include "decant/version.h"
 #include "formats/huggingface/config.h"
 #include "ir/graph.h"
 
@@ -106,16 +107,14 @@ std::string architecture_name(const huggingface::ModelConfig& config) {
   return type.ok() ? *type : std::string();
 }
 
-std::string producer_version() { return "0.1.0"; }
-
 std::string export_manifest(const ir::Graph& graph, const huggingface::ModelConfig& config,
                             const ExportOptions& options, const std::string& model_file) {
-  Json own{{"version", producer_version()}, {"cache", cache_name(options.cache)}};
+  Json own{{"version", version()}, {"cache", cache_name(options.cache)}};
   own["max_cache_len"] = options.max_cache_len ? Json(*options.max_cache_len) : Json(nullptr);
   own["states"] = describe_states(graph);
   Json metadata{
       {"architecture", architecture_name(config)},
-      {"packages", Json{{"decant", producer_version()}}},
+      {"packages", Json{{"decant", version()}}},
       {"export_config", Json{{"dynamic", true},
                              {"dynamic_shapes", nullptr},
                              {"export_format", "onnx"},

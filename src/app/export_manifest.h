@@ -23,7 +23,4 @@ std::string export_manifest(const ir::Graph& graph, const huggingface::ModelConf
 /// "LlamaForCausalLM": the first of the config's `architectures`, else its model_type.
 std::string architecture_name(const huggingface::ModelConfig& config);
 
-/// decant's own version, as written into exports.
-std::string producer_version();
-
 }  // namespace decant::app

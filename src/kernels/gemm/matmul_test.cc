@@ -63,6 +63,15 @@ TEST_P(MatmulTest, SizesAroundBlocks) {
   }
 }
 
+TEST_P(MatmulTest, ManyRows) {
+  for (const bool transposed : {false, true}) {
+    for (const int64_t n : {1, 31, 33, 300}) {
+      for (const int64_t k : {1, 33, 255, 520})
+        check({261, n, k, DType::kFloat32, transposed, true, n == 31});
+    }
+  }
+}
+
 TEST_P(MatmulTest, ManyChunks) {
   check({1, 1000, 300, DType::kFloat32, false, true, true});
   check({1, 1000, 300, DType::kBFloat16, true, true, true});

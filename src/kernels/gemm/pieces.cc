@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 
 #include "kernels/gemm/gemm.h"
@@ -7,6 +8,9 @@ namespace {
 
 constexpr int64_t kTileElements = kPieceRows * kPieceStep;
 constexpr int64_t kEdgeFloats = 2 * kPieceRows * kPieceCols;
+/// Rows that repay splitting an f32 weight into three pieces. With fewer, vector units are as fast, and hardware
+/// threads that share a core's tile unit do not slow them down.
+constexpr int64_t kRowsForF32 = 256;
 constexpr int64_t kPanelElements = kDepth / kPieceStep * kPieces * 2 * kTileElements;
 
 int64_t block_rows(int64_t m, int64_t k) {
@@ -215,6 +219,8 @@ size_t pieces_scratch_bytes(int64_t m, int64_t k, int n_threads) {
 
 bool matmul_pieces(const Context& ctx, int64_t m, int64_t k, const float* a, int64_t lda,
                    std::span<const MatmulPart> parts, std::span<std::byte> scratch) {
+  const auto is_f32 = [](const MatmulPart& part) { return part.b_dtype == DType::kFloat32; };
+  if (m < kRowsForF32 && std::any_of(parts.begin(), parts.end(), is_f32)) return false;
   const int64_t most = block_rows(m, k);
   Scratch pieces(scratch);
   auto* const packed = pieces.take<uint16_t>(packed_elements(most, k));
