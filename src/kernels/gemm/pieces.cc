@@ -8,8 +8,8 @@ namespace {
 
 constexpr int64_t kTileElements = kPieceRows * kPieceStep;
 constexpr int64_t kEdgeFloats = 2 * kPieceRows * kPieceCols;
-/// Rows that repay splitting an f32 weight into three pieces. With fewer, vector units are as fast, and hardware
-/// threads that share a core's tile unit do not slow them down.
+/// Rows that repay splitting an f32 weight into three pieces. With fewer, vector units are as fast, and
+/// hardware threads that share a core's tile unit do not slow them down.
 constexpr int64_t kRowsForF32 = 256;
 constexpr int64_t kPanelElements = kDepth / kPieceStep * kPieces * 2 * kTileElements;
 
