@@ -42,13 +42,14 @@ bool is_callable(const Value& v) {
   return v.is(ValueKind::kCallable) || v.is(ValueKind::kLoop) || v.is_undefined();
 }
 
-template <bool kUpper>
-Result<bool> of_case(Interpreter& in, const Value& v, CallArgs) {
+Result<bool> of_case(Interpreter& in, const Value& v, const char* method) {
   DECANT_ASSIGN(std::string text, to_text(v, in.options().limits.output_bytes));
   const Value s = Value::string(std::move(text));
-  DECANT_ASSIGN(const Value result, find_string_method(kUpper ? "isupper" : "islower")->method(in, s, CallArgs()));
+  DECANT_ASSIGN(const Value result, find_string_method(method)->method(in, s, CallArgs()));
   return result.as_bool();
 }
+Result<bool> is_upper(Interpreter& in, const Value& v, CallArgs) { return of_case(in, v, "isupper"); }
+Result<bool> is_lower(Interpreter& in, const Value& v, CallArgs) { return of_case(in, v, "islower"); }
 
 template <Op kOp>
 Result<bool> compares(Interpreter& in, const Value& v, CallArgs args) {
@@ -113,7 +114,7 @@ constexpr std::pair<std::string_view, TestFunction> kTests[] = {
     {"iterable", plain<is_iterable>},
     {"le", compares<Op::kLe>},
     {"lessthan", compares<Op::kLt>},
-    {"lower", of_case<false>},
+    {"lower", is_lower},
     {"lt", compares<Op::kLt>},
     {"mapping", plain<is_mapping>},
     {"ne", compares<Op::kNe>},
@@ -126,7 +127,7 @@ constexpr std::pair<std::string_view, TestFunction> kTests[] = {
     {"test", names_test},
     {"true", plain<is_true>},
     {"undefined", plain<is_undefined>},
-    {"upper", of_case<true>},
+    {"upper", is_upper},
 };
 
 }  // namespace
