@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "ir/graph.h"
 #include "ir/tensor.h"
+#include "kernels/low_bit.h"
 
 namespace decant::app {
 
@@ -23,6 +24,7 @@ struct ForwardOptions {
   /// scores and sums are f32 in every case.
   DType compute_type = DType::kUndefined;
   RunOptions limits;  ///< the deadline is one for all runs
+  kernels::Precision precision = kernels::Precision::kExact;  ///< of products with weights of few bits
 };
 
 struct NamedOutput {

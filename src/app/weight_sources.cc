@@ -6,8 +6,10 @@
 #include "app/gguf_names.h"
 #include "base/block_formats.h"
 #include "base/encoding.h"
+#include "base/low_bit.h"
 #include "formats/gguf/gguf_file.h"
 #include "formats/safetensors/safetensors_file.h"
+#include "ir/packed_constant.h"
 #include "ir/tensor.h"
 
 namespace decant::app {
@@ -47,6 +49,12 @@ class GgufRows : public ir::RowSource {
                       ? static_cast<size_t>(columns_) * size_of(tensor_.dtype)
                       : static_cast<size_t>(columns_) / block_elements(tensor_.encoding) *
                             block_bytes(tensor_.encoding);
+    if (tensor_.encoding == Encoding::kDense || tensor_.dims.size() != 2) return;
+    packed_.rows = [this](bool columns) -> std::unique_ptr<LowBitRows> {
+      if (columns) return nullptr;
+      return low_bit_rows(tensor_.encoding, tensor_.bytes, tensor_.dims[0], columns_,
+                          [this](int64_t row) { return stored_row(row); });
+    };
   }
 
   Status read_rows(int64_t begin, int64_t end, std::span<std::byte> out) const override {
@@ -63,6 +71,7 @@ class GgufRows : public ir::RowSource {
     }
     return ok_status();
   }
+  const ir::PackedConstant* packed() const override { return packed_.rows ? &packed_ : nullptr; }
 
  private:
   int64_t stored_row(int64_t row) const {
@@ -76,6 +85,7 @@ class GgufRows : public ir::RowSource {
   int64_t heads_;
   int64_t columns_ = 1;
   size_t stored_row_ = 0;
+  ir::PackedConstant packed_;
 };
 
 class GgufWeights : public models::WeightSource {
