@@ -170,6 +170,7 @@ TEST_P(LowBitTest, EveryBlockAndZero) {
 TEST_P(LowBitTest, EveryNumberOfRows) {
   for (const int64_t m : {1, 2, 3, 4, 5, 6, 7, 8, 9, 33, 128}) check(layout(50, 96, 4, 32), m);
   for (const int64_t m : {2, 8, 33}) check(layout(50, 96, 8, 32), m);
+  check(layout(40, 200, 4, 32), 300);  // rows for tiles
   check(layout(20, 9000, 4, 32), 40);  // more digits than are held at a time
 }
 
