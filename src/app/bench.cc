@@ -10,6 +10,7 @@
 #include "app/text_model.h"
 #include "base/log.h"
 #include "hub/digest.h"
+#include "runtime/ops/matmul.h"
 #include "runtime/plan.h"
 
 namespace decant::app {
@@ -26,9 +27,15 @@ int64_t weight_bytes(const ir::Graph& graph) {
   int64_t sum = 0;
   for (const auto& v : graph.values()) {
     if (!v->constant) continue;
-    bool read = false;
-    for (const ir::Node* user : v->users()) read = read || !user->is("Gather");
-    if (read) sum += static_cast<int64_t>(v->constant->bytes());
+    size_t bytes = 0;
+    for (const ir::Node* user : v->users()) {
+      if (user->is("Gather")) continue;
+      kernels::LowBitMatrix packed;
+      const auto rows = runtime::low_bit_weights(*user);
+      if (rows) packed.form = rows->form();
+      bytes = std::max(bytes, rows ? packed.bytes() : v->constant->bytes());
+    }
+    sum += static_cast<int64_t>(bytes);
   }
   return sum;
 }
@@ -89,11 +96,13 @@ Status bench(const BenchOptions& options, const std::function<void(const BenchCa
   load.threads = options.threads;
   load.isa = options.isa;
   load.with_text = false;
+  load.dtype = options.dtype;
+  load.precision = options.precision;
   load.max_cache_len = options.context + options.new_tokens + 1;
   for (int64_t n : options.prompt_tokens) load.max_cache_len = std::max(load.max_cache_len, n + 1);
   DECANT_ASSIGN(auto model, TextModel::load(options.model, load));
   DECANT_ASSIGN(auto engine, runtime::Engine::create(options.threads, options.isa));
-  DECANT_ASSIGN(const Layout layout, find_layout(options.model));
+  DECANT_ASSIGN(const Layout layout, find_layout(options.model, options.dtype));
 
   runtime::Session& session = model->session();
   BenchCase base;

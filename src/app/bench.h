@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "kernels/low_bit.h"
 
 namespace decant::app {
 
@@ -18,6 +19,8 @@ struct BenchOptions {
   bool profile = false;
   int threads = 0;
   std::string isa;
+  std::string dtype;  ///< which of a repository's files; see find_layout
+  kernels::Precision precision = kernels::Precision::kExact;  ///< of products with weights of few bits
 };
 
 struct BenchCase {

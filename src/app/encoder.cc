@@ -46,11 +46,14 @@ Result<ir::Tensor> mask_tensor(int64_t length) {
 }
 
 Result<std::unique_ptr<Encoder>> Encoder::load(const Layout& layout, const Component& component,
-                                               const std::shared_ptr<runtime::Engine>& engine) {
+                                               const std::shared_ptr<runtime::Engine>& engine,
+                                               kernels::Precision precision) {
   DECANT_ASSIGN(auto graph, load_for_generation(layout, component, true));
   DECANT_RETURN_IF_ERROR(passes::optimize_for_forward(*graph).with_context(component.path));
   auto encoder = std::make_unique<Encoder>();
-  auto plan = runtime::Plan::compile(std::move(graph), engine);
+  runtime::PlanOptions options;
+  options.precision = precision;
+  auto plan = runtime::Plan::compile(std::move(graph), engine, options);
   if (!plan.ok()) return std::move(plan).status().with_context(component.path);
   encoder->plan_ = *std::move(plan);
   return encoder;

@@ -20,7 +20,8 @@ using NamedTensors = std::vector<std::pair<std::string, ir::Tensor>>;
 class Encoder {
  public:
   static Result<std::unique_ptr<Encoder>> load(const Layout& layout, const Component& component,
-                                               const std::shared_ptr<runtime::Engine>& engine);
+                                               const std::shared_ptr<runtime::Engine>& engine,
+                                               kernels::Precision precision = kernels::Precision::kExact);
 
   /// Whether the graph reads `name` (under its usual name).
   bool takes(std::string_view name) const;

@@ -119,6 +119,7 @@ Status forward(const std::string& model, const std::string& inputs_path, const s
   DECANT_ASSIGN(auto engine, runtime::Engine::create(options.threads, options.isa));
   runtime::PlanOptions plan_options;
   plan_options.states_in_place = false;  // inputs are a mapped, read-only file
+  plan_options.precision = options.precision;
   DECANT_ASSIGN(auto plan, runtime::Plan::compile(std::move(graph), engine, plan_options));
   std::vector<runtime::Arg> args;
   for (const ir::Tensor& t : inputs) {

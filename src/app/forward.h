@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "ir/graph.h"
 #include "ir/tensor.h"
+#include "kernels/low_bit.h"
 
 namespace decant::app {
 
@@ -22,7 +23,8 @@ struct ForwardOptions {
   /// What weights of products are held in; kUndefined or kFloat32: as stored. Activations, norms, softmax,
   /// scores and sums are f32 in every case.
   DType compute_type = DType::kUndefined;
-  RunOptions limits;  ///< the deadline is one for all runs
+  RunOptions limits;                                          ///< the deadline is one for all runs
+  kernels::Precision precision = kernels::Precision::kExact;  ///< of products with weights of few bits
 };
 
 struct NamedOutput {

@@ -96,7 +96,7 @@ Result<std::unique_ptr<TextModel>> TextModel::load(const std::string& path, cons
   DECANT_ASSIGN(auto engine, runtime::Engine::create(options.threads, options.isa));
   const Component* encoder = layout.find(Component::Role::kEncoder);
   if (encoder) {
-    DECANT_ASSIGN(model->encoder_, Encoder::load(layout, *encoder, engine));
+    DECANT_ASSIGN(model->encoder_, Encoder::load(layout, *encoder, engine, options.precision));
   }
   bool branches = false;
   const auto compile = [&](const Component& c, bool with_past) -> Result<std::unique_ptr<runtime::Plan>> {
@@ -104,7 +104,9 @@ Result<std::unique_ptr<TextModel>> TextModel::load(const std::string& path, cons
     DECANT_RETURN_IF_ERROR(passes::optimize_for_generation(*graph).with_context(c.path));
     if (options.compute_type == DType::kFloat16 || options.compute_type == DType::kBFloat16)
       DECANT_RETURN_IF_ERROR(passes::hold_weights(*graph, options.compute_type).status());
-    auto plan = runtime::Plan::compile(std::move(graph), engine);
+    runtime::PlanOptions plan_options;
+    plan_options.precision = options.precision;
+    auto plan = runtime::Plan::compile(std::move(graph), engine, plan_options);
     if (!plan.ok()) return std::move(plan).status().with_context(c.path);
     return plan;
   };

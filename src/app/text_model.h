@@ -22,8 +22,9 @@ struct LoadOptions {
   std::string isa;            ///< empty: the best
   int64_t max_cache_len = 0;  ///< positions of the cache; 0: the model's own limit, at most kDefaultCacheLen
   std::string dtype;          ///< which of a repository's files; see find_layout
-  DType compute_type = DType::kUndefined;  ///< as ForwardOptions::compute_type
-  bool with_text = true;                   ///< load tokenizer and chat template (false: ids only)
+  DType compute_type = DType::kUndefined;                     ///< as ForwardOptions::compute_type
+  kernels::Precision precision = kernels::Precision::kExact;  ///< of products with weights of few bits
+  bool with_text = true;  ///< load tokenizer and chat template (false: ids only)
 };
 
 /// Long-context models do not allocate their whole context unless asked to.

@@ -1,13 +1,17 @@
 #include "app/weight_sources.h"
 
+#include <atomic>
 #include <cstring>
 #include <map>
+#include <memory>
 
 #include "app/gguf_names.h"
 #include "base/block_formats.h"
 #include "base/encoding.h"
+#include "base/low_bit.h"
 #include "formats/gguf/gguf_file.h"
 #include "formats/safetensors/safetensors_file.h"
+#include "ir/packed_constant.h"
 #include "ir/tensor.h"
 
 namespace decant::app {
@@ -37,6 +41,31 @@ class SafetensorsWeights : public models::WeightSource {
   std::shared_ptr<const safetensors::SafetensorsFile> file_;
 };
 
+/// Block-encoded rows whose pages of the file leave memory when they have been read.
+class ReadOnceRows : public LowBitRows {
+ public:
+  ReadOnceRows(std::unique_ptr<LowBitRows> rows, const gguf::Tensor& tensor)
+      : rows_(std::move(rows)), tensor_(tensor) {
+    form_ = rows_->form();
+  }
+  ~ReadOnceRows() override {
+    if (read_) tensor_.file->release(tensor_.bytes);
+  }
+  ReadOnceRows(const ReadOnceRows&) = delete;
+  ReadOnceRows& operator=(const ReadOnceRows&) = delete;
+
+  void read(int64_t first, int64_t rows, uint8_t* codes, float* scales, float* zeros) const override {
+    rows_->read(first, rows, codes, scales, zeros);
+    read_.store(true, std::memory_order_relaxed);
+  }
+  const void* identity() const override { return rows_->identity(); }
+
+ private:
+  std::unique_ptr<LowBitRows> rows_;
+  const gguf::Tensor& tensor_;
+  mutable std::atomic<bool> read_{false};
+};
+
 /// Rows of a GGUF tensor: decoded, and in checkpoint order. With `heads` above 0 row (head, half, i) of the
 /// result is row (head, i, half) of the file, half in {0, 1}, i < rows / heads / 2.
 class GgufRows : public ir::RowSource {
@@ -47,6 +76,14 @@ class GgufRows : public ir::RowSource {
                       ? static_cast<size_t>(columns_) * size_of(tensor_.dtype)
                       : static_cast<size_t>(columns_) / block_elements(tensor_.encoding) *
                             block_bytes(tensor_.encoding);
+    if (tensor_.encoding == Encoding::kDense || tensor_.dims.size() != 2) return;
+    packed_.rows = [this](bool columns) -> std::unique_ptr<LowBitRows> {
+      if (columns) return nullptr;
+      return std::make_unique<ReadOnceRows>(
+          low_bit_rows(tensor_.encoding, tensor_.bytes, tensor_.dims[0], columns_,
+                       [this](int64_t row) { return stored_row(row); }),
+          tensor_);
+    };
   }
 
   Status read_rows(int64_t begin, int64_t end, std::span<std::byte> out) const override {
@@ -63,6 +100,7 @@ class GgufRows : public ir::RowSource {
     }
     return ok_status();
   }
+  const ir::PackedConstant* packed() const override { return packed_.rows ? &packed_ : nullptr; }
 
  private:
   int64_t stored_row(int64_t row) const {
@@ -76,6 +114,7 @@ class GgufRows : public ir::RowSource {
   int64_t heads_;
   int64_t columns_ = 1;
   size_t stored_row_ = 0;
+  ir::PackedConstant packed_;
 };
 
 class GgufWeights : public models::WeightSource {

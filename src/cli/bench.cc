@@ -8,6 +8,7 @@
 
 #include "app/bench.h"
 #include "cli/command.h"
+#include "cli/generation_options.h"
 #include "cli/resolve_model.h"
 
 namespace decant::cli {
@@ -21,11 +22,15 @@ Run add_bench(CLI::App& app, Common& common) {
   app.add_option("--context", o->context, "positions in the cache when decoding begins")
       ->check(CLI::Range(1, 1 << 24));
   app.add_option("--repeat", o->repeat, "samples of each case")->check(CLI::Range(1, 1000));
+  app.add_option("--dtype", o->dtype, "which of a repository's files");
+  auto mode = std::make_shared<std::string>("exact");
+  add_mode(app, *mode);
   app.add_flag("--profile", o->profile, "also the time by operator, to standard error");
-  return [o, &common]() -> Status {
+  return [o, mode, &common]() -> Status {
     o->threads = common.threads;
     o->isa = common.isa;
-    DECANT_ASSIGN(o->model, resolve_model(o->model, common));
+    o->precision = precision(*mode);
+    DECANT_ASSIGN(o->model, resolve_model(o->model, common, o->dtype));
     return app::bench(*o, [&](const app::BenchCase& c) {
       const auto [lo, hi] = std::minmax_element(c.tokens_per_second.begin(), c.tokens_per_second.end());
       if (!common.json) {

@@ -32,7 +32,7 @@ Run add_forward(CLI::App& app, Common& common) {
                  "which of a repository's files: fp32, fp16, q8, int8, uint8, q4, q4f16, bnb4, ...");
   app.add_option("--backend", o->backend, "cpu, or reference: the graph as written on the reference kernels")
       ->check(CLI::IsMember({"cpu", "reference"}));
-  app.add_option("--mode", o->mode, "exact: f32 accumulation")->check(CLI::IsMember({"exact", "fast"}));
+  add_mode(app, o->mode);
   add_compute_type(app, o->compute_type);
   app.add_option("--repeat", o->repeat, "run several times; with --json prints the timings")
       ->check(CLI::Range(1, 1000000));
@@ -52,6 +52,7 @@ Run add_forward(CLI::App& app, Common& common) {
       options.limits = RunOptions::within(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
           std::chrono::duration<double>(o->time_limit)));
     }
+    options.precision = precision(o->mode);
     std::vector<double> seconds;
     std::vector<std::pair<std::string, double>> profile;
     DECANT_ASSIGN(const std::string model, resolve_model(o->model, common, o->dtype));

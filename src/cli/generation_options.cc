@@ -18,6 +18,18 @@ DType compute_type(const std::string& name) {
   return name.empty() ? DType::kUndefined : DType::kFloat32;
 }
 
+void add_mode(CLI::App& app, std::string& name) {
+  app.add_option(
+         "--mode", name,
+         "exact: what the graph says, accumulated in f32; fast: activations that meet weights of few bits "
+         "are rounded to 8 bits in blocks of 32 (the same as exact for other weights)")
+      ->check(CLI::IsMember({"exact", "fast"}));
+}
+
+kernels::Precision precision(const std::string& mode) {
+  return mode == "fast" ? kernels::Precision::kFast : kernels::Precision::kExact;
+}
+
 void GenerationOptions::add_to(CLI::App& app) {
   app.add_option("MODEL", model, "an export's folder, an .onnx or .gguf file, or a checkpoint's folder")
       ->required();
@@ -27,9 +39,7 @@ void GenerationOptions::add_to(CLI::App& app) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
   app.add_option("--max-cache-len", max_cache_len, "positions of the key-value cache")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
-  app.add_option("--mode", mode,
-                 "exact: what the graph says, accumulated in f32 (fast is the same for dense weights)")
-      ->check(CLI::IsMember({"exact", "fast"}));
+  add_mode(app, mode);
   add_compute_type(app, compute_type_name);
   app.add_option("--temperature", temperature, "0: the most probable token")->check(CLI::Range(0.0f, 100.0f));
   app.add_option("--top-k", top_k, "keep the k most probable tokens; 0: all")->check(CLI::NonNegativeNumber);
@@ -51,6 +61,7 @@ app::LoadOptions GenerationOptions::load_options(const Common& common) const {
   options.max_cache_len = max_cache_len;
   options.dtype = dtype;
   options.compute_type = compute_type(compute_type_name);
+  options.precision = precision(mode);
   return options;
 }
 

@@ -12,6 +12,10 @@ namespace decant::cli {
 void add_compute_type(CLI::App& app, std::string& name);
 DType compute_type(const std::string& name);
 
+/// Adds --mode, and what its value means for weights of few bits.
+void add_mode(CLI::App& app, std::string& name);
+kernels::Precision precision(const std::string& mode);
+
 /// Options that `generate` and `chat` share.
 struct GenerationOptions {
   std::string model, dtype, mode = "exact", compute_type_name;

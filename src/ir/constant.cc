@@ -85,7 +85,9 @@ class CastRows : public RowSource {
 
 class TransposedRows : public RowSource {
  public:
-  explicit TransposedRows(ConstantPtr base) : base_(std::move(base)) {}
+  explicit TransposedRows(ConstantPtr base) : base_(std::move(base)) {
+    packed_.rows = [matrix = base_.get()](bool columns) { return low_bit_weights(*matrix, !columns); };
+  }
 
   Status read_rows(int64_t begin, int64_t end, std::span<std::byte> out) const override {
     const int64_t rows = base_->dims()[0], columns = base_->dims()[1];
@@ -116,9 +118,11 @@ class TransposedRows : public RowSource {
     }
     return ok_status();
   }
+  const PackedConstant* packed() const override { return base_->packed() ? &packed_ : nullptr; }
 
  private:
   ConstantPtr base_;
+  PackedConstant packed_;
 };
 
 }  // namespace

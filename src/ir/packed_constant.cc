@@ -56,10 +56,25 @@ PackedBytes PackedConstant::bytes() const {
   return {span_of(codes), span_of(scales), span_of(zeros), span_of(groups)};
 }
 
+std::unique_ptr<LowBitRows> low_bit_weights(const Constant& matrix, bool columns) {
+  const PackedConstant* packed = matrix.packed();
+  if (!packed || matrix.dims().size() != 2 || matrix.elements() == 0) return nullptr;
+  if (packed->rows) return packed->rows(columns);
+  // Blocks that run on over the ends of rows have no rows to give.
+  if (packed->layout.columns != matrix.dims()[1]) return nullptr;
+  return low_bit_rows(packed->layout, packed->bytes(), columns);
+}
+
+bool decodes_rows(const Constant& constant) {
+  const PackedConstant* packed = constant.packed();
+  return packed && (!packed->rows || low_bit_weights(constant, false));
+}
+
 Result<ConstantPtr> packed_constant(DType dtype, std::vector<int64_t> dims, PackedConstant packed) {
   if (dtype != DType::kFloat32 && dtype != DType::kFloat16 && dtype != DType::kBFloat16) {
     return unsupported("packed weights of dtype " + std::string(to_string(dtype)));
   }
+  if (packed.rows) return unsupported("packed weights in another form");
   for (const ConstantPtr& c : {packed.codes, packed.scales, packed.zeros, packed.groups}) {
     if (c && !c->in_memory()) return unsupported("packed weights that are computed");
   }

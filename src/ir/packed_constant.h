@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <vector>
 
+#include "base/low_bit.h"
 #include "base/packed.h"
 #include "base/status.h"
 #include "ir/constant.h"
@@ -16,9 +19,18 @@ namespace decant::ir {
 struct PackedConstant {
   PackedLayout layout;
   ConstantPtr codes, scales, zeros, groups;
+  /// In place of all that, for weights that are packed in another way or lie across: see low_bit_weights.
+  std::function<std::unique_ptr<LowBitRows>(bool columns)> rows;
 
   PackedBytes bytes() const;
 };
+
+/// The rows of a matrix, or with `columns` its columns, as the codes that they are decoded from; null when it
+/// has no such form. The result views the constant.
+std::unique_ptr<LowBitRows> low_bit_weights(const Constant& matrix, bool columns);
+
+/// Whether a row of the constant is decoded by itself, without reading others.
+bool decodes_rows(const Constant& constant);
 
 /// A constant of `dims` (whose product is rows x columns of the layout) and float `dtype` (float32, float16,
 /// bfloat16: what the decoded float32 values are rounded to). Fails when the layout does not fit its bytes.

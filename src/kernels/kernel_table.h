@@ -109,6 +109,48 @@ struct PieceKernels {
   PackB pack_b_nk[kElementTypes];
   using Tile = void (*)(const PieceTileArgs& args);
   Tile tile[kElementTypes][2];  ///< of 16 and of 32 rows
+  // The same with only the first piece of both: bf16 products.
+  bool (*pack_a_once)(int64_t rows, int64_t k, const float* a, int64_t lda, uint16_t* packed);
+  PackB pack_b_once;
+  Tile tile_once[2];
+};
+
+/// Activations of `m` rows beside each other, in steps of 32 of k: 8-bit digits, one for kFast, three for
+/// kExact: x = scale * (digit 2 * 2^14 + digit 1 * 2^7 + digit 0). Digits are stored as
+/// [steps][8 words of 4 k][m][digits], numbers as [steps][m][low_bit_numbers(digits)]: the scale; the sum of
+/// the 32 x; for each digit -8 times its sum (as int32); then both again for the first 16.
+constexpr int low_bit_digits(bool exact) { return exact ? 3 : 1; }
+constexpr int low_bit_numbers(int digits) { return 1 + 2 * (1 + digits); }
+
+enum LowBitZero : int { kZeroCenter = 0, kZeroCodes = 1, kZeroMinimum = 2 };
+
+/// Some rows of activations times whole groups of a LowBitMatrix (low_bit.h).
+struct LowBitArgs {
+  const std::byte* group = nullptr;  ///< the first
+  int64_t groups = 0, group_bytes = 0, zeros_at = 0, codes_at = 0;
+  int64_t steps = 0, block_steps = 0;
+  bool half_scales = false;
+  int zero = kZeroCenter;
+  const int32_t* digits = nullptr;
+  const float* numbers = nullptr;
+  float* c = nullptr;
+  int64_t ldc = 0;
+  int64_t n = 0;  ///< columns of C that there are, from the first group's on
+  const float* bias = nullptr;
+  bool accumulate = false;
+  int64_t ahead = 0;  ///< bytes that codes are prefetched ahead
+};
+
+struct LowBitKernels {
+  int most_rows[2];  ///< a power of two, at most 8; index: fast, exact
+  using Rows = void (*)(const LowBitArgs& args);
+  Rows rows[2][2][2][4];  ///< [exact][8 bits][two scales in a step][log2 of the rows]
+  /// Row `row` of `m`.
+  using Quantize = void (*)(const float* x, int64_t k, int64_t m, int64_t row, int32_t* digits,
+                            float* numbers);
+  Quantize quantize[2];
+  /// Weights of the `steps` first steps at `codes` (step number `first`) as f32 [steps * 32][stride].
+  void (*decode[2][2])(const LowBitArgs& args, int64_t first, int64_t steps, float* out, int64_t stride);
 };
 
 /// The inner kernels of one instruction set: single-threaded, no blocking policy. Filled once, then
@@ -155,6 +197,8 @@ struct KernelTable {
   void (*binary[kTableBinaryOps])(const float* a, const float* b, float* out, int64_t n);
   void (*binary_scalar[kTableBinaryOps])(const float* a, float b, float* out, int64_t n);
   void (*scalar_binary[kTableBinaryOps])(float a, const float* b, float* out, int64_t n);
+  const LowBitKernels* low_bit;  ///< null: weights are decoded
+
   float (*max_value)(const float* x, int64_t n);
   void (*axpy)(float a, const float* x, float* y, int64_t n);  // y += a x
 
@@ -174,5 +218,7 @@ const KernelTable* avx2_table();
 const KernelTable* avx512_table();
 const KernelTable* amx_table();
 const KernelTable* neon_table();
+/// With the dot products of AVX-512 VNNI.
+const LowBitKernels* avx512_vnni_low_bit();
 
 }  // namespace decant::kernels

@@ -3,6 +3,17 @@
 #include "kernels/kernel_table.h"
 
 namespace decant::kernels {
+#if defined(__x86_64__)
+namespace {
+
+/// AVX-512 tables do with VNNI where the processor has it.
+KernelTable with_vnni(KernelTable table) {
+  if (cpu_features().avx512_vnni) table.low_bit = avx512_vnni_low_bit();
+  return table;
+}
+
+}  // namespace
+#endif
 
 const KernelTable* kernel_table(Isa isa) {
   switch (isa) {
@@ -11,10 +22,14 @@ const KernelTable* kernel_table(Isa isa) {
 #if defined(__x86_64__)
     case Isa::kAvx2:
       return avx2_table();
-    case Isa::kAvx512:
-      return avx512_table();
-    case Isa::kAmx:
-      return amx_table();
+    case Isa::kAvx512: {
+      static const KernelTable table = with_vnni(*avx512_table());
+      return &table;
+    }
+    case Isa::kAmx: {
+      static const KernelTable table = with_vnni(*amx_table());
+      return &table;
+    }
 #elif defined(__aarch64__)
     case Isa::kNeon:
       return neon_table();

@@ -19,6 +19,8 @@ namespace decant::kernels {
 /// caller's to check. Strides ("ld", "stride") are in elements. Inputs and outputs must not overlap unless a
 /// comment says so. Sizes of 0 are allowed and do nothing.
 
+struct LowBitMatrix;
+
 /// Inner kernels of one instruction set (kernel_table.h).
 struct KernelTable;
 
@@ -41,7 +43,8 @@ struct MatmulPart {
   const float* bias = nullptr;  ///< added once; may be null
   float* c = nullptr;
   int64_t ldc = 0;
-  bool accumulate = false;  ///< adds to what C holds (a residual) instead of overwriting it
+  bool accumulate = false;                ///< adds to what C holds (a residual) instead of overwriting it
+  const LowBitMatrix* low_bit = nullptr;  ///< for low_bit_matmul's own use: in place of B
 };
 
 inline constexpr size_t kMaxMatmulParts = 4;

@@ -16,6 +16,7 @@
 #include "ir/tensor.h"
 #include "runtime/dim_program.h"
 #include "runtime/kernel.h"
+#include "runtime/low_bit_store.h"
 
 namespace decant::runtime {
 
@@ -24,6 +25,7 @@ struct Engine {
   static Result<std::shared_ptr<Engine>> create(int threads, std::string_view isa);  ///< 0 / "": the defaults
   Isa isa;
   ThreadPool pool;
+  LowBitStore low_bit;
   Engine(Isa i, int threads) : isa(i), pool(threads) {}
   kernels::Context context() { return {kernels::kernel_table(isa), &pool}; }
 };
@@ -32,6 +34,7 @@ struct PlanOptions {
   bool reference = false;  ///< run every op on its reference kernel
   bool states_in_place =
       true;  ///< outputs of fixed states share their input's memory, where the graph allows it
+  kernels::Precision precision = kernels::Precision::kExact;  ///< of products with weights of few bits
 };
 
 /// A graph compiled to a flat list of kernel calls, dim programs for the sizes that vary, and a memory plan.
@@ -54,8 +57,8 @@ class Plan {
   /// The same for inputs that may be sequences or optionals.
   Status run_data(std::span<const ir::Datum> inputs, const RunOptions& options = {});
 
-  /// Takes the memory that a run with inputs of these sizes needs. Of the data only that of inputs of one element is
-  /// read.
+  /// Takes the memory that a run with inputs of these sizes needs. Of the data only that of inputs of one
+  /// element is read.
   Status reserve(std::span<const Arg> inputs);
 
   /// Output i of the last run, valid until the next run. States in place give the input's own memory.

@@ -86,7 +86,7 @@ PlanBuilder::PlanBuilder(Plan& plan, const PlanOptions& options, PlanBuilder* ou
 Status PlanBuilder::build() {
   DECANT_RETURN_IF_ERROR(add_inputs());
   find_needed();
-  if (!options_.reference) find_groups();
+  if (!options_.reference) DECANT_RETURN_IF_ERROR(find_groups());
   for (const auto& node : plan_.graph_->nodes()) {
     bool needed = false;
     for (const Value* v : node->outputs()) needed = needed || needed_.count(v);
@@ -315,10 +315,11 @@ Result<Plan::Body> PlanBuilder::build_body(std::shared_ptr<const ir::Graph> grap
   body.plan->graph_ = graph;
   body.plan->engine_ = plan_.engine_;
   body.plan->outer_ = &plan_;
-  // Constants in memory are read where they lie; others are materialised here, once for all bodies.
+  // Constants in memory are read where they lie, packed ones packed; others are materialised here, once for
+  // all bodies.
   std::vector<const Value*> captured;
   for (const Value* v : ir::captured_values(*graph)) {
-    if (v->constant && v->constant->in_memory()) continue;
+    if (v->constant && (v->constant->in_memory() || v->constant->packed())) continue;
     DECANT_ASSIGN(const int index, value_index(v));
     captured.push_back(v);
     body.captures.push_back(step.inputs.size());
@@ -348,25 +349,34 @@ Status PlanBuilder::add_step(const Node& node, std::unique_ptr<Kernel> kernel, s
   return ok_status();
 }
 
-void PlanBuilder::find_groups() {
-  std::unordered_map<const Value*, std::vector<const Node*>> open;
+Status PlanBuilder::find_groups() {
+  std::unordered_map<const Value*, std::vector<const Node*>> dense, packed;
   std::unordered_set<const Node*> own;  // a user may also be in a sub-graph
   for (const auto& node : plan_.graph_->nodes()) own.insert(node.get());
   for (const auto& node : plan_.graph_->nodes()) {
-    if (!matmul_can_group(*node) || !sized(*node->input(0)) || !sized(*node->output(0))) continue;
+    if (!matmul_can_group(*node) || !sized(*node->input(0)) || !sized(*node->output(0)) ||
+        !needed_.count(node->output(0)))
+      continue;
+    const auto rows = low_bit_weights(*node);
+    if (rows) {
+      DECANT_ASSIGN(low_bit_[node.get()], plan_.engine_->low_bit.pack(*rows, plan_.engine_->pool));
+      groups_[node.get()] = {node.get()};
+    }
     const Node* add = matmul_bias(*plan_.graph_, *node);
     if (add && own.count(add) && !node->output(0)->is_listed() && resolvable(*add->output(0))) {
       bias_[node.get()] = add;
       grouped_.insert(add);
       groups_[node.get()] = {node.get()};
     }
-    std::vector<const Node*>& members = open[node->input(0)];
+    std::vector<const Node*>& members = (rows ? packed : dense)[node->input(0)];
     if (members.size() == kernels::kMaxMatmulParts) members.clear();
     members.push_back(node.get());
     if (members.size() < 2) continue;
     groups_[members[0]] = members;
+    groups_.erase(node.get());
     grouped_.insert(node.get());
   }
+  return ok_status();
 }
 
 Status PlanBuilder::add_group(const std::vector<const Node*>& group) {
@@ -380,7 +390,13 @@ Status PlanBuilder::add_group(const std::vector<const Node*>& group) {
     return ok_status();
   }
   inputs.push_back(a);
+  std::vector<std::shared_ptr<const kernels::LowBitMatrix>> packed;
   for (const Node* node : group) {
+    if (auto it = low_bit_.find(node); it != low_bit_.end()) {
+      packed.push_back(it->second);
+      inputs.push_back(-1);
+      continue;
+    }
     DECANT_ASSIGN(const int b, value_index(node->input(1)));
     inputs.push_back(b);
   }
@@ -392,7 +408,9 @@ Status PlanBuilder::add_group(const std::vector<const Node*>& group) {
     DECANT_ASSIGN(const int index, value_index(bias));
     inputs.push_back(index);
   }
-  return add_step(*group[0], make_matmul_group(group), std::move(inputs), std::move(outputs));
+  auto kernel =
+      packed.empty() ? make_matmul_group(group) : make_low_bit_group(std::move(packed), options_.precision);
+  return add_step(*group[0], std::move(kernel), std::move(inputs), std::move(outputs));
 }
 
 int64_t PlanBuilder::hint_bytes(const Value& value) const {

@@ -25,7 +25,7 @@ class PlanBuilder {
   Result<Plan::Body> build_body(std::shared_ptr<const ir::Graph> graph, Plan::Step& step);
   void inherit_symbols();
   Status add_group(const std::vector<const ir::Node*>& group);
-  void find_groups();
+  Status find_groups();
   void find_needed();
   bool known_elements(const ir::Node& node) const;
   Status add_step(const ir::Node& node, std::unique_ptr<Kernel> kernel, std::vector<int> inputs,
@@ -50,7 +50,9 @@ class PlanBuilder {
   std::unordered_map<const ir::Node*, std::vector<const ir::Node*>> groups_;  ///< by first member
   std::unordered_set<const ir::Node*> grouped_;                               ///< later members
   std::unordered_map<const ir::Node*, const ir::Node*> bias_;  ///< the Add that a product takes over
-  std::unordered_set<const ir::Value*> needed_;                ///< values that some step reads, or outputs
+  /// Products that read their weights packed.
+  std::unordered_map<const ir::Node*, std::shared_ptr<const kernels::LowBitMatrix>> low_bit_;
+  std::unordered_set<const ir::Value*> needed_;  ///< values that some step reads, or outputs
 };
 
 /// Whether the op's output is its first input's memory under another shape.

@@ -58,9 +58,18 @@ inline int64_t panels_of(std::span<const MatmulPart> parts, int64_t cols) {
 /// Bytes for matmul_pieces; grows with m up to a bound.
 size_t pieces_scratch_bytes(int64_t m, int64_t k, int n_threads);
 
-/// matmul_group on the table's PieceKernels. False, with nothing done, when the scratch is too small.
+/// matmul_group on the table's PieceKernels, for dense parts or for parts of few bits; with `once` in bf16
+/// products. False, with nothing done, when the scratch is too small.
 bool matmul_pieces(const Context& ctx, int64_t m, int64_t k, const float* a, int64_t lda,
-                   std::span<const MatmulPart> parts, std::span<std::byte> scratch);
+                   std::span<const MatmulPart> parts, std::span<std::byte> scratch, bool once = false);
+
+/// Rows of a group of LowBitMatrix; what kernels are told of group `group`.
+inline constexpr int64_t kLowBitGroup = 16;
+LowBitArgs low_bit_arguments(const LowBitMatrix& weights, int64_t group);
+
+/// Products with parts of few bits, weights decoded to f32 a group and part of k at a time.
+void low_bit_decoded(const Context& ctx, int64_t m, const float* a, int64_t lda,
+                     std::span<const MatmulPart> parts, std::span<std::byte> scratch);
 
 /// matmul_group for more rows than are streamed, on the table's tiles.
 void matmul_tiles(const Context& ctx, int64_t m, int64_t k, const float* a, int64_t lda,

@@ -2,6 +2,7 @@
 #include <atomic>
 
 #include "kernels/gemm/gemm.h"
+#include "kernels/low_bit.h"
 
 namespace decant::kernels {
 namespace {
@@ -12,6 +13,7 @@ constexpr int64_t kEdgeFloats = 2 * kPieceRows * kPieceCols;
 /// hardware threads that share a core's tile unit do not slow them down.
 constexpr int64_t kRowsForF32 = 256;
 constexpr int64_t kPanelElements = kDepth / kPieceStep * kPieces * 2 * kTileElements;
+constexpr int64_t kDecodedFloats = kDepth * kPieceCols;
 
 int64_t block_rows(int64_t m, int64_t k) {
   const int64_t fit = kPackedBytes / (std::max<int64_t>(k, 1) * kPieces * 2);
@@ -22,23 +24,28 @@ int64_t packed_elements(int64_t rows, int64_t k) {
   return ceil_div(rows, kPieceRows) * ceil_div(k, kPieceStep) * kPieces * kTileElements;
 }
 
-/// Rows of A, and in pieces: tiles of 16 rows one after the other, each with the whole of k.
+/// Rows of A, and in pieces: tiles of 16 rows one after the other, each with the whole of k. A panel of B
+/// with one piece in place of three is as much longer in k.
 struct PackedRows {
   int64_t rows = 0, k = 0;
   const float* a = nullptr;
   int64_t lda = 0;
   uint16_t* data = nullptr;
+  bool once = false;  ///< only the first pieces
 
+  int64_t pieces() const { return once ? 1 : kPieces; }
+  int64_t depth() const { return once ? kDepth * kPieces : kDepth; }
   int64_t tiles() const { return ceil_div(rows, kPieceRows); }
-  int64_t stride() const { return ceil_div(k, kPieceStep) * kPieces * kTileElements; }
+  int64_t stride() const { return ceil_div(k, kPieceStep) * pieces() * kTileElements; }
   const uint16_t* at(int64_t tile, int64_t k0) const {
-    return data + tile * stride() + k0 / kPieceStep * kPieces * kTileElements;
+    return data + tile * stride() + k0 / kPieceStep * pieces() * kTileElements;
   }
 };
 
 struct WorkerMemory {
   uint16_t* panel = nullptr;
   float* edge = nullptr;
+  float* decoded = nullptr;  ///< of weights of few bits: [kDepth][kPieceCols]
 };
 
 /// C of tiles [first, last) and columns [column, end).
@@ -66,13 +73,13 @@ class PanelWorker {
       : table_(table), kernels_(*table.pieces), a_(a), first_row_(first_row), memory_(memory) {}
 
   void run(const SlabTask& task, const SlabTask* next) {
-    for (int64_t k0 = 0; k0 < a_.k; k0 += kDepth) {
+    for (int64_t k0 = 0; k0 < a_.k; k0 += a_.depth()) {
       for (int64_t column = task.column; column < task.end; column += kPieceCols) {
         Panel following;
         if (column + kPieceCols < task.end) {
           following = {task.part, column + kPieceCols, k0};
-        } else if (k0 + kDepth < a_.k) {
-          following = {task.part, task.column, k0 + kDepth};
+        } else if (k0 + a_.depth() < a_.k) {
+          following = {task.part, task.column, k0 + a_.depth()};
         } else if (next) {
           following = {next->part, next->column, 0};
         }
@@ -82,25 +89,49 @@ class PanelWorker {
   }
 
  private:
-  int64_t depth(const Panel& p) const { return std::min(kDepth, a_.k - p.k0); }
+  int64_t depth(const Panel& p) const { return std::min(a_.depth(), a_.k - p.k0); }
+
+  /// Weights of few bits, decoded: k rows from `k0` on of the panel's columns.
+  void decode(const Panel& p, int64_t k0, int64_t k) {
+    const LowBitMatrix& w = *p.part->low_bit;
+    const auto& decode = table_.low_bit->decode[w.form.bits == 8][w.halves()];
+    for (int64_t column = 0; column < p.cols(); column += kLowBitGroup) {
+      const LowBitArgs g = low_bit_arguments(w, (p.column + column) / kLowBitGroup);
+      decode(g, k0 / kPieceStep, ceil_div(k, kPieceStep), memory_.decoded + column, kPieceCols);
+    }
+  }
+
+  /// False when a value has no pieces.
+  bool pack(const Panel& p) {
+    if (!p.part->low_bit) {
+      const auto& pack = p.part->b_transposed ? kernels_.pack_b_nk : kernels_.pack_b_kn;
+      return pack[element_type(p.part->b_dtype)](depth(p), p.cols(), p.rows(), p.part->ldb, memory_.panel);
+    }
+    const auto pack = a_.once ? kernels_.pack_b_once : kernels_.pack_b_kn[kElementF32];
+    uint16_t* to = memory_.panel;
+    for (int64_t k = 0; k < depth(p); k += kDepth, to += kPanelElements / (a_.once ? kPieces : 1)) {
+      const int64_t count = std::min(kDepth, depth(p) - k);
+      decode(p, p.k0 + k, count);
+      if (!pack(count, p.cols(), memory_.decoded, kPieceCols, to)) return false;
+    }
+    return true;
+  }
 
   void run(const Panel& p, int64_t first, int64_t last, const Panel& next) {
-    const ElementType type = element_type(p.part->b_dtype);
-    const auto& pack = p.part->b_transposed ? kernels_.pack_b_nk : kernels_.pack_b_kn;
-    if (!pack[type](depth(p), p.cols(), p.rows(), p.part->ldb, memory_.panel)) {
+    if (!pack(p)) {
       stream(p, first * kPieceRows, std::min(a_.rows, last * kPieceRows));
       return;
     }
+    const auto& tiles = a_.once ? kernels_.tile_once : kernels_.tile[element_type(p.part->b_dtype)];
     PieceTileArgs g;
     g.b = memory_.panel;
     g.a_stride = a_.stride();
     g.steps = ceil_div(depth(p), kPieceStep);
-    if (next.part) plan_fetch(next, ceil_div(last - first, 2) * g.steps, g);
+    if (next.part && !next.part->low_bit) plan_fetch(next, ceil_div(last - first, 2) * g.steps, g);
     for (int64_t tile = first; tile < last; tile += 2) {
-      const int64_t tiles = std::min<int64_t>(2, last - tile);
+      const int64_t count = std::min<int64_t>(2, last - tile);
       g.a = a_.at(tile, p.k0);
-      compute(kernels_.tile[type][tiles - 1], g, p, tile * kPieceRows,
-              std::min(a_.rows, (tile + tiles) * kPieceRows));
+      compute(tiles[count - 1], g, p, tile * kPieceRows, std::min(a_.rows, (tile + count) * kPieceRows));
       g.fetch += g.steps * g.fetch_rows * g.fetch_stride;
     }
   }
@@ -110,7 +141,18 @@ class PanelWorker {
     constexpr int64_t kRows = 8;
     const MatmulPart& part = *p.part;
     const auto& gemv = part.b_transposed ? table_.gemv_nk : table_.gemv_kn;
-    for (; row < end; row += kRows) {
+    for (int64_t k = 0; part.low_bit && k < depth(p); k += kDepth) {
+      const int64_t count = std::min(kDepth, depth(p) - k);
+      decode(p, p.k0 + k, count);
+      for (int64_t i = row; i < end; i += kRows) {
+        const bool begins = p.k0 + k == 0;
+        gemv[kElementF32](std::min(kRows, end - i), p.cols(), count, a_.a + i * a_.lda + p.k0 + k, a_.lda,
+                          memory_.decoded, kPieceCols, part.bias && begins ? part.bias + p.column : nullptr,
+                          part.accumulate || !begins, part.c + (first_row_ + i) * part.ldc + p.column,
+                          part.ldc);
+      }
+    }
+    for (; row < end && !part.low_bit; row += kRows) {
       gemv[element_type(part.b_dtype)](
           std::min(kRows, end - row), p.cols(), depth(p), a_.a + row * a_.lda + p.k0, a_.lda, p.rows(),
           part.ldb, part.bias && p.k0 == 0 ? part.bias + p.column : nullptr, part.accumulate || p.k0 > 0,
@@ -170,8 +212,9 @@ bool multiply(const Context& ctx, const PackedRows& a, int64_t first_row, std::s
             [&](int, int64_t begin, int64_t end) {
               for (int64_t tile = begin; tile < end; ++tile) {
                 const int64_t row = tile * kPieceRows;
-                if (!kernels.pack_a(std::min(kPieceRows, a.rows - row), a.k, a.a + row * a.lda, a.lda,
-                                    a.data + tile * a.stride()))
+                const auto pack = a.once ? kernels.pack_a_once : kernels.pack_a;
+                if (!pack(std::min(kPieceRows, a.rows - row), a.k, a.a + row * a.lda, a.lda,
+                          a.data + tile * a.stride()))
                   fits.store(false, std::memory_order_relaxed);
               }
             });
@@ -213,14 +256,14 @@ bool multiply(const Context& ctx, const PackedRows& a, int64_t first_row, std::s
 
 size_t pieces_scratch_bytes(int64_t m, int64_t k, int n_threads) {
   const int64_t bytes = packed_elements(block_rows(m, k), k) * 2 +
-                        n_threads * (kPanelElements * 2 + kEdgeFloats * 4 + 128) + 64;
+                        n_threads * (kPanelElements * 2 + (kEdgeFloats + kDecodedFloats) * 4 + 192) + 64;
   return static_cast<size_t>(bytes);
 }
 
 bool matmul_pieces(const Context& ctx, int64_t m, int64_t k, const float* a, int64_t lda,
-                   std::span<const MatmulPart> parts, std::span<std::byte> scratch) {
+                   std::span<const MatmulPart> parts, std::span<std::byte> scratch, bool once) {
   const auto is_f32 = [](const MatmulPart& part) { return part.b_dtype == DType::kFloat32; };
-  if (m < kRowsForF32 && std::any_of(parts.begin(), parts.end(), is_f32)) return false;
+  if (m < kRowsForF32 && !once && std::any_of(parts.begin(), parts.end(), is_f32)) return false;
   const int64_t most = block_rows(m, k);
   Scratch pieces(scratch);
   auto* const packed = pieces.take<uint16_t>(packed_elements(most, k));
@@ -230,17 +273,22 @@ bool matmul_pieces(const Context& ctx, int64_t m, int64_t k, const float* a, int
     WorkerMemory& w = memory[static_cast<size_t>(i)];
     w.panel = pieces.take<uint16_t>(kPanelElements);
     w.edge = pieces.take<float>(kEdgeFloats);
-    if (!w.panel || !w.edge) return false;
+    w.decoded = pieces.take<float>(kDecodedFloats);
+    if (!w.panel || !w.edge || !w.decoded) return false;
   }
   const int64_t blocks = ceil_div(m, most);
   for (int64_t i = 0; i < blocks; ++i) {
     const int64_t row = m * i / blocks, rows = m * (i + 1) / blocks - row;
     const float* const block = a + row * lda;
-    if (multiply(ctx, {rows, k, block, lda, packed}, row, parts, memory)) continue;
+    if (multiply(ctx, {rows, k, block, lda, packed, once}, row, parts, memory)) continue;
     std::array<MatmulPart, kMaxMatmulParts> moved;
     for (size_t p = 0; p < parts.size(); ++p) {
       moved[p] = parts[p];
       moved[p].c += row * parts[p].ldc;
+    }
+    if (parts[0].low_bit) {
+      low_bit_decoded(ctx, rows, block, lda, {moved.data(), parts.size()}, scratch);
+      continue;
     }
     matmul_tiles(ctx, rows, k, block, lda, std::span<const MatmulPart>(moved.data(), parts.size()), scratch);
   }

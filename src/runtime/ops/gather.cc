@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "base/half.h"
+#include "ir/packed_constant.h"
 #include "runtime/kernel.h"
 #include "runtime/ops/gather.h"
 
@@ -77,8 +78,9 @@ std::unique_ptr<Kernel> make(const Node& node) {
 bool gathers_packed_rows(const Node& node) {
   if (!node.is("Gather") || node.int_attribute("axis", 0) != 0) return false;
   const ir::Value *data = node.input(0), *indices = node.input(1);
-  return data && data->constant && data->constant->packed() && !data->constant->dims().empty() && indices &&
-         (indices->dtype == DType::kInt64 || indices->dtype == DType::kInt32) && node.output(0) &&
+  if (!data || !data->constant || data->constant->dims().empty()) return false;
+  if (!ir::decodes_rows(*data->constant)) return false;
+  return indices && (indices->dtype == DType::kInt64 || indices->dtype == DType::kInt32) && node.output(0) &&
          node.output(0)->dtype == data->dtype;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/packed_constant.h"
+
 namespace decant::runtime {
 namespace {
 
@@ -66,6 +68,49 @@ class WeightMatmul final : public Kernel {
 
  private:
   std::vector<bool> transposed_;
+};
+
+/// The same with packed weights.
+class LowBitMatmul final : public Kernel {
+ public:
+  LowBitMatmul(std::vector<std::shared_ptr<const kernels::LowBitMatrix>> weights,
+               kernels::Precision precision)
+      : weights_(std::move(weights)), precision_(precision) {}
+
+  size_t scratch_bytes(std::span<const Arg> in, std::span<const Arg>, int threads) const override {
+    const int64_t k = in[0].dims[in[0].rank - 1];
+    return kernels::low_bit_scratch_bytes(k ? in[0].elements / k : 0, k, threads);
+  }
+
+  Status run(const Call& call) override {
+    const Arg& a = call.inputs[0];
+    const int64_t k = a.dims[a.rank - 1];
+    std::array<kernels::LowBitPart, kernels::kMaxMatmulParts> parts;
+    for (size_t i = 0; i < weights_.size(); ++i) {
+      const LowBitForm& form = weights_[i]->form;
+      if (k != form.columns) {
+        return invalid_argument("rows of " + std::to_string(k) + " elements meet a matrix of " +
+                                std::to_string(form.columns));
+      }
+      kernels::LowBitPart& part = parts[i];
+      part.weights = weights_[i].get();
+      part.c = call.outputs[i].as<float>();
+      part.ldc = form.rows;
+      const size_t bias = 1 + weights_.size() + i;
+      if (bias < call.inputs.size() && call.inputs[bias]) {
+        if (call.inputs[bias].elements != form.rows)
+          return invalid_argument("the bias does not have a row's elements");
+        part.bias = call.inputs[bias].as<const float>();
+      }
+    }
+    kernels::low_bit_matmul(call.kernels, precision_, k ? a.elements / k : 0, a.as<const float>(), k,
+                            {parts.data(), weights_.size()}, call.scratch);
+    return ok_status();
+  }
+
+ private:
+  std::vector<std::shared_ptr<const kernels::LowBitMatrix>> weights_;
+  kernels::Precision precision_;
 };
 
 /// Batched f32 product with broadcast leading dims; operands of rank 2 and more.
@@ -158,6 +203,16 @@ std::unique_ptr<Kernel> make_matmul_group(const std::vector<const Node*>& nodes)
   std::vector<bool> transposed;
   for (const Node* node : nodes) transposed.push_back(transposed_b(*node));
   return std::make_unique<WeightMatmul>(std::move(transposed));
+}
+
+std::unique_ptr<LowBitRows> low_bit_weights(const Node& node) {
+  if (!matmul_can_group(node)) return nullptr;
+  return ir::low_bit_weights(*node.input(1)->constant, !transposed_b(node));
+}
+
+std::unique_ptr<Kernel> make_low_bit_group(std::vector<std::shared_ptr<const kernels::LowBitMatrix>> weights,
+                                           kernels::Precision precision) {
+  return std::make_unique<LowBitMatmul>(std::move(weights), precision);
 }
 
 DECANT_KERNEL(MatMul) { return {"MatMul", "", &make}; }

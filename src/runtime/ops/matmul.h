@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/low_bit.h"
 #include "runtime/kernel.h"
 
 namespace decant::runtime {
@@ -19,5 +20,13 @@ const ir::Value* bias_of(const ir::Node& add, const ir::Value* product);
 /// Kernel of several such nodes with the same input 0. Operands: [A, B of each node, bias of each node]; the
 /// biases, or single ones, may be left out; outputs: C of each node.
 std::unique_ptr<Kernel> make_matmul_group(const std::vector<const ir::Node*>& nodes);
+
+/// The weights of such a node as codes of few bits, when its matrix is stored as such; else null. A view of
+/// the matrix.
+std::unique_ptr<LowBitRows> low_bit_weights(const ir::Node& node);
+
+/// Kernel of several such nodes with the same input 0 on their packed weights. Operands as above, B left out.
+std::unique_ptr<Kernel> make_low_bit_group(std::vector<std::shared_ptr<const kernels::LowBitMatrix>> weights,
+                                           kernels::Precision precision);
 
 }  // namespace decant::runtime

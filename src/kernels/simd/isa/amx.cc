@@ -64,18 +64,25 @@ inline __mmask16 first(int64_t n) {
 
 struct F32 {
   static constexpr int kPieces = 3, kBytes = 4;
+  static constexpr bool kWhole = false;  // whether an element is one piece as it is
   static __m512 load(const void* p, int64_t i, __mmask16 m) {
     return _mm512_maskz_loadu_ps(m, static_cast<const float*>(p) + i);
   }
 };
+/// f32 rounded to bf16.
+struct F32Once : F32 {
+  static constexpr int kPieces = 1;
+};
 struct F16 {
   static constexpr int kPieces = 2, kBytes = 2;
+  static constexpr bool kWhole = false;
   static __m512 load(const void* p, int64_t i, __mmask16 m) {
     return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(m, static_cast<const uint16_t*>(p) + i));
   }
 };
 struct Bf16 {
   static constexpr int kPieces = 1, kBytes = 2;
+  static constexpr bool kWhole = true;
   static __m512 load(const void* p, int64_t i, __mmask16 m) {
     const __m256i bits = _mm256_maskz_loadu_epi16(m, static_cast<const uint16_t*>(p) + i);
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
@@ -83,9 +90,10 @@ struct Bf16 {
 };
 
 /// Row by row: [steps][pieces][16][32].
+template <int Pieces>
 bool pack_a(int64_t rows, int64_t k, const float* a, int64_t lda, uint16_t* packed) {
   Range range;
-  for (int64_t x = 0; x < k; x += kStep, packed += F32::kPieces * kTile) {
+  for (int64_t x = 0; x < k; x += kStep, packed += Pieces * kTile) {
     for (int64_t r = 0; r < 16; ++r) {
       const bool some = r < rows;
       __m512 low = some ? F32::load(a, r * lda + x, first(k - x)) : _mm512_setzero_ps();
@@ -93,7 +101,7 @@ bool pack_a(int64_t rows, int64_t k, const float* a, int64_t lda, uint16_t* pack
           some && k - x > 16 ? F32::load(a, r * lda + x + 16, first(k - x - 16)) : _mm512_setzero_ps();
       range.see(low);
       range.see(high);
-      for (int p = 0; p < F32::kPieces; ++p) {
+      for (int p = 0; p < Pieces; ++p) {
         const __m512i l = take_piece(low), h = take_piece(high);
         _mm512_storeu_si512(packed + p * kTile + r * 32, concatenate(l, h));
       }
@@ -123,8 +131,8 @@ bool pack_b_kn(int64_t k, int64_t n, const void* b, int64_t ldb, uint16_t* packe
       range.see(even);
       range.see(odd);
       for (int p = 0; p < T::kPieces; ++p) {
-        const __m512i e = T::kPieces == 1 ? _mm512_castps_si512(even) : take_piece(even);
-        const __m512i o = T::kPieces == 1 ? _mm512_castps_si512(odd) : take_piece(odd);
+        const __m512i e = T::kWhole ? _mm512_castps_si512(even) : take_piece(even);
+        const __m512i o = T::kWhole ? _mm512_castps_si512(odd) : take_piece(odd);
         _mm512_storeu_si512(out + (p * 2 + half) * kTile, interleave(e, o));
       }
     }
@@ -180,8 +188,8 @@ bool pack_b_nk(int64_t k, int64_t n, const void* b, int64_t ldb, uint16_t* packe
         range.see(high);
 #pragma GCC unroll 3
         for (int p = 0; p < T::kPieces; ++p) {
-          const __m512i l = T::kPieces == 1 ? _mm512_castps_si512(low) : take_piece(low);
-          const __m512i h = T::kPieces == 1 ? _mm512_castps_si512(high) : take_piece(high);
+          const __m512i l = T::kWhole ? _mm512_castps_si512(low) : take_piece(low);
+          const __m512i h = T::kWhole ? _mm512_castps_si512(high) : take_piece(high);
           rows[p][i] = concatenate(l, h);
         }
       }
@@ -217,8 +225,8 @@ inline void multiply() {
   }
 }
 
-template <int Rows, int Pieces>
-void tile(const PieceTileArgs& g) {
+template <int Rows>
+inline void begin_tiles(const PieceTileArgs& g) {
   const int64_t ldc = g.ldc * 4;
   float* const lower = g.c + 16 * g.ldc;
   if (g.accumulate) {
@@ -236,6 +244,35 @@ void tile(const PieceTileArgs& g) {
       _tile_zero(3);
     }
   }
+}
+
+template <int Rows>
+inline void end_tiles(const PieceTileArgs& g) {
+  const int64_t ldc = g.ldc * 4;
+  float* const lower = g.c + 16 * g.ldc;
+  _tile_stored(0, g.c, ldc);
+  _tile_stored(1, g.c + 16, ldc);
+  if constexpr (Rows == 2) {
+    _tile_stored(2, lower, ldc);
+    _tile_stored(3, lower + 16, ldc);
+  }
+}
+
+/// One piece of A times one of B.
+template <int Rows>
+void tile_once(const PieceTileArgs& g) {
+  begin_tiles<Rows>(g);
+  for (int64_t s = 0; s < g.steps; ++s) {
+    load_a<Rows>(g, g.a + s * kTile, 0);
+    load_b(g.b + s * 2 * kTile, 0);
+    multiply<Rows>();
+  }
+  end_tiles<Rows>(g);
+}
+
+template <int Rows, int Pieces>
+void tile(const PieceTileArgs& g) {
+  begin_tiles<Rows>(g);
   const std::byte* fetch = g.fetch;
   for (int64_t s = 0; s < g.steps; ++s) {
     for (int64_t i = 0; i < g.fetch_rows; ++i, fetch += g.fetch_stride) {
@@ -266,12 +303,7 @@ void tile(const PieceTileArgs& g) {
     load_a<Rows>(g, a, 0);
     multiply<Rows>();
   }
-  _tile_stored(0, g.c, ldc);
-  _tile_stored(1, g.c + 16, ldc);
-  if constexpr (Rows == 2) {
-    _tile_stored(2, lower, ldc);
-    _tile_stored(3, lower + 16, ldc);
-  }
+  end_tiles<Rows>(g);
 }
 
 template <typename T>
@@ -290,7 +322,11 @@ const KernelTable* amx_table() {
     PieceKernels k{};
     k.enter = amx::enter;
     k.leave = amx::leave;
-    k.pack_a = amx::pack_a;
+    k.pack_a = amx::pack_a<amx::F32::kPieces>;
+    k.pack_a_once = amx::pack_a<1>;
+    k.pack_b_once = amx::pack_b_kn<amx::F32Once>;
+    k.tile_once[0] = amx::tile_once<1>;
+    k.tile_once[1] = amx::tile_once<2>;
     amx::fill<amx::F32>(k, kElementF32);
     amx::fill<amx::F16>(k, kElementF16);
     amx::fill<amx::Bf16>(k, kElementBf16);
