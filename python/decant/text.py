@@ -122,7 +122,8 @@ def _prompt_ids(model: _native.TextModel, prompt: Prompt) -> list[int]:
         return model.encode(prompt, True)
     if isinstance(prompt, Sequence) and len(prompt) and isinstance(prompt[0], Mapping):
         # The template writes the special tokens; encoding must not add them again.
-        return model.encode(model.render_chat(_variables({"messages": prompt, "add_generation_prompt": True})), False)
+        messages = [dict(each) if isinstance(each, Mapping) else each for each in prompt]
+        return model.encode(model.render_chat(_variables({"messages": messages, "add_generation_prompt": True})), False)
     if isinstance(prompt, (bytes, Mapping)) or not isinstance(prompt, Iterable):
         raise InvalidArgumentError(f"a prompt is text, token ids or messages, not {type(prompt).__name__}")
     return token_ids(prompt)
@@ -225,6 +226,16 @@ class _ChatStream(TextStream):
     def __init__(self, native: _native.TokenStream, messages: list[dict[str, Any]]) -> None:
         super().__init__(native)
         self._messages = messages
+        self._length = len(messages)
+
+    def step(self) -> Step | None:
+        try:
+            return super().step()
+        except BaseException:
+            # The conversation is as before the message.
+            self._closed = True
+            del self._messages[self._length - 1 :]
+            raise
 
     def _end(self) -> None:
         super()._end()
@@ -251,12 +262,7 @@ class Chat:
 
     def send(self, message: str, **options: Unpack[GenerationOptions]) -> Generation:
         """Sends a message and gives the answer. After an error the conversation is as before."""
-        length = len(self.messages)
-        try:
-            return self.stream(message, **options).run()
-        except BaseException:
-            del self.messages[length:]
-            raise
+        return self.stream(message, **options).run()
 
 
 @dataclass(frozen=True)
@@ -364,7 +370,7 @@ class ChatTemplate:
             _variables(
                 {
                     **variables,
-                    "messages": list(messages),
+                    "messages": [dict(each) for each in messages],
                     "tools": tools,
                     "documents": documents,
                     "add_generation_prompt": add_generation_prompt,

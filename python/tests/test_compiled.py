@@ -35,7 +35,7 @@ def test_static_inputs(tmp_path):
         assert compiled.run({"x": [3.0], "use": True})["y"].tolist() == [6]
         assert compiled.run({"x": [3.0], "use": False})["y"].tolist() == [9]
     assert compiled.compile_count == 2
-    for wrong in ({"static_inputs": ["z"]}, {"example_shapes": {"z": [1]}}):
+    for wrong in ({"static_inputs": ["z"]}, {"example_shapes": {"x": [1], "use": [], "z": [1]}}):
         with pytest.raises(decant.InvalidArgumentError, match="'z'"):
             model.compile(**wrong)
 

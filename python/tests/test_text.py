@@ -97,7 +97,7 @@ def test_sampling_repeats_with_its_seed(text_model):
 FAULTS = {
     "no prompt": ([], {}, decant.InvalidArgumentError, "no token ids"),
     "negative": ([-1], {}, decant.InvalidArgumentError, "-1"),
-    "beyond the vocabulary": ([5000], {}, decant.DecantError, ""),
+    "beyond the vocabulary": ([5000], {}, decant.DecantError, "5000"),
     "floats": ([1.5], {}, decant.InvalidArgumentError, "float"),
     "float array": (np.zeros(3), {}, decant.InvalidArgumentError, "float64"),
     "two rows": (np.zeros((2, 3), np.int64), {}, decant.InvalidArgumentError, "row"),
