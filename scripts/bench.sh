@@ -8,7 +8,7 @@ peers=("$@")
 # One thread per physical core.
 threads=${THREADS:-$(lscpu -p=core,socket | grep -v '^#' | sort -u | wc -l)}
 
-scripts/install_packages.sh build python bench
+scripts/install_packages.sh build python
 step build-release configure_and_build release decant
 step fetch-smollm2 scripts/python_env.sh smollm2
 mkdir -p build/bench

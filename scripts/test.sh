@@ -31,6 +31,7 @@ fi
 
 echo "waiting for the Python packages"
 if wait $python_env; then
+  step python-package scripts/python_env.sh package || failed+=(python-package)
   step optimum-env scripts/python_env.sh optimum || echo "optimum-onnx is unavailable: its tests will be skipped"
 else
   echo "installing the Python packages failed:"
@@ -44,6 +45,8 @@ echo "unit tests, release"
 ctest --test-dir build/release --output-on-failure -j "$jobs" --no-tests=error || failed+=(ctest-release)
 echo "end-to-end tests"
 build/venv/bin/python -m pytest tests/e2e -q -rs --durations=10 || failed+=(end-to-end)
+echo "tests of the Python package"
+build/venv/bin/python -m pytest python/tests -q -rs --durations=5 || failed+=(python-tests)
 for kept in tests/scoreboards/*.txt; do
   board=$(basename "$kept" .txt)
   echo "scoreboard $board, its quick part"

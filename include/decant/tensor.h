@@ -89,6 +89,11 @@ class DECANT_EXPORT Tensor {
   /// second may not.
   static Result<Tensor> borrow(DType dtype, std::vector<int64_t> dims, void* data);
   static Result<Tensor> borrow(DType dtype, std::vector<int64_t> dims, const void* data);
+  /// The same over memory that `owner` keeps alive; it is released, from any thread, with the last handle.
+  static Result<Tensor> borrow(DType dtype, std::vector<int64_t> dims, void* data,
+                               std::shared_ptr<void> owner);
+  static Result<Tensor> borrow(DType dtype, std::vector<int64_t> dims, const void* data,
+                               std::shared_ptr<void> owner);
 
   DType dtype() const { return dtype_; }
   std::span<const int64_t> dims() const { return dims_; }

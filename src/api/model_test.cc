@@ -439,6 +439,20 @@ TEST_F(ModelTest, ARunEndsAtItsDeadlineOrWhenStopped) {
   EXPECT_TRUE(model.run(inputs).ok());
 }
 
+TEST(TensorTest, KeepsTheOwnerOfItsMemory) {
+  auto owner = std::make_shared<std::vector<float>>(6, 1.5f);
+  const std::weak_ptr<std::vector<float>> watch = owner;
+  float* data = owner->data();
+  Tensor t = *Tensor::borrow(DType::kFloat32, {2, 3}, data, std::move(owner));
+  Tensor copy = t;
+  t = Tensor();
+  EXPECT_FALSE(watch.expired());
+  EXPECT_TRUE(copy.writable());
+  EXPECT_EQ(copy.as<float>()[5], 1.5f);
+  copy = Tensor();
+  EXPECT_TRUE(watch.expired());
+}
+
 TEST_F(ModelTest, ThreadsThatShareAModelTakeTurns) {
   const Model model = load(write_llama(models::CacheForm::kNone));
   std::vector<std::vector<float>> want, got(4);

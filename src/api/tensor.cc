@@ -56,4 +56,18 @@ Result<Tensor> Tensor::borrow(DType dtype, std::vector<int64_t> dims, const void
   return make(dtype, std::move(dims), const_cast<void*>(data), false);
 }
 
+Result<Tensor> Tensor::borrow(DType dtype, std::vector<int64_t> dims, void* data,
+                              std::shared_ptr<void> owner) {
+  DECANT_ASSIGN(Tensor t, make(dtype, std::move(dims), data, true));
+  t.owner_ = std::move(owner);
+  return t;
+}
+
+Result<Tensor> Tensor::borrow(DType dtype, std::vector<int64_t> dims, const void* data,
+                              std::shared_ptr<void> owner) {
+  DECANT_ASSIGN(Tensor t, make(dtype, std::move(dims), const_cast<void*>(data), false));
+  t.owner_ = std::move(owner);
+  return t;
+}
+
 }  // namespace decant

@@ -86,6 +86,80 @@ TEST_F(TextModelTest, SaysWhenTheCacheIsFull) {
   EXPECT_EQ(model.length(), 4);
 }
 
+TEST_F(TextModelTest, AStreamRestsBetweenTokens) {
+  GenerateOptions options;
+  options.max_new_tokens = 6;
+  TextModel model = load();
+  const auto all = model.generate(kPrompt, options);
+  ASSERT_TRUE(all.ok()) << all.status().to_string();
+  ASSERT_TRUE(model.rewind(0).ok());
+  auto stream = model.start(kPrompt, options);
+  ASSERT_TRUE(stream.ok()) << stream.status().to_string();
+  std::vector<int32_t> ids;
+  for (;;) {
+    const auto step = stream->next();
+    ASSERT_TRUE(step.ok()) << step.status().to_string();
+    if (!*step) break;
+    ASSERT_TRUE((*step)->id.has_value());
+    ids.push_back(*(*step)->id);
+  }
+  EXPECT_EQ(ids, all->ids);
+  EXPECT_EQ(stream->generation().ids, all->ids);
+  EXPECT_EQ(stream->generation().finish, FinishReason::kLength);
+  const auto after = stream->next();
+  ASSERT_TRUE(after.ok());
+  EXPECT_FALSE(*after);
+}
+
+TEST_F(TextModelTest, OtherUsesOfTheSequenceEndAStream) {
+  TextModel model = load();
+  auto stream = model.start(kPrompt);
+  ASSERT_TRUE(stream.ok());
+  ASSERT_TRUE(stream->next().ok());
+  ASSERT_TRUE(model.rewind(0).ok());
+  EXPECT_EQ(stream->next().status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(TextModelTest, AStopOrADeadlineInterrupts) {
+  TextModel model = load();
+  std::stop_source source;
+  GenerateOptions options;
+  options.max_new_tokens = 20;
+  options.limits.stop = source.get_token();
+  auto stream = model.start(kPrompt, options);
+  ASSERT_TRUE(stream.ok());
+  ASSERT_TRUE(stream->next().ok());
+  source.request_stop();
+  const auto end = stream->next();
+  ASSERT_TRUE(end.ok());
+  EXPECT_FALSE(*end);
+  EXPECT_EQ(stream->generation().finish, FinishReason::kInterrupted);
+  EXPECT_EQ(stream->generation().ids.size(), 1u);
+  EXPECT_EQ(model.length(), 4);
+
+  options.limits = RunOptions::within(-std::chrono::seconds(1));
+  const auto late = model.generate(kPrompt, options);
+  ASSERT_TRUE(late.ok()) << late.status().to_string();
+  EXPECT_EQ(late->finish, FinishReason::kInterrupted);
+  EXPECT_TRUE(late->ids.empty());
+}
+
+TEST_F(TextModelTest, KeepsTheBeginningThatIsHeld) {
+  TextModel model = load();
+  ASSERT_TRUE(model.append(kPrompt).ok());
+  const std::vector<float> before(model.logits().begin(), model.logits().end());
+  const auto same = model.keep_prefix(kPrompt);
+  ASSERT_TRUE(same.ok());
+  EXPECT_EQ(*same, 3);  // one id is left to run
+  ASSERT_TRUE(model.append(std::span(kPrompt).subspan(3)).ok());
+  for (size_t i = 0; i < before.size(); ++i) EXPECT_NEAR(model.logits()[i], before[i], 1e-5f);
+  const auto other = model.keep_prefix(std::vector<int32_t>{5, 17, 4, 88});
+  ASSERT_TRUE(other.ok());
+  EXPECT_EQ(*other, 2);
+  EXPECT_EQ(model.length(), 2);
+  EXPECT_EQ(*model.keep_prefix(std::vector<int32_t>{6}), 0);
+}
+
 TEST_F(TextModelTest, NamesTheMissingTokenizer) {
   TextModel model = load();
   const auto out = model.generate("some text");

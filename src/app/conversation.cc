@@ -1,7 +1,5 @@
 #include "app/conversation.h"
 
-#include <algorithm>
-
 namespace decant::app {
 
 void Conversation::add(const char* role, std::string_view content) {
@@ -17,11 +15,10 @@ Result<std::vector<int32_t>> Conversation::next_ids() {
   DECANT_ASSIGN(const text::Rendered rendered, model_.files().render_chat(variables, {}));
   DECANT_ASSIGN(const text::Tokenizer* tokenizer, model_.files().tokenizer());
   DECANT_ASSIGN(std::vector<int32_t> ids, tokenizer->encode(rendered.text, false));
-  size_t shared = 0;
-  while (shared < held_.size() && shared + 1 < ids.size() && held_[shared] == ids[shared]) ++shared;
-  DECANT_RETURN_IF_ERROR(model_.session().rewind(static_cast<int64_t>(shared)));
-  held_.resize(shared);
-  return std::vector<int32_t>(ids.begin() + static_cast<std::ptrdiff_t>(shared), ids.end());
+  DECANT_ASSIGN(const int64_t shared,
+                model_.session().keep_prefix(std::vector<int64_t>(ids.begin(), ids.end())));
+  ids.erase(ids.begin(), ids.begin() + shared);
+  return ids;
 }
 
 Result<Generation> Conversation::send(std::string_view content, const GenerateOptions& options,
@@ -31,13 +28,8 @@ Result<Generation> Conversation::send(std::string_view content, const GenerateOp
   auto generation = ids.ok() ? model_.generate(*ids, options, on_text) : Result<Generation>(ids.status());
   if (!generation.ok()) {
     messages_.pop_back();
-    held_.clear();
     return generation;
   }
-  // The last id of a generation that was cut off is not in the sequence yet.
-  held_.insert(held_.end(), ids->begin(), ids->end());
-  held_.insert(held_.end(), generation->ids.begin(), generation->ids.end());
-  held_.resize(std::min(held_.size(), static_cast<size_t>(model_.session().length())));
   add("assistant", generation->text);
   return generation;
 }

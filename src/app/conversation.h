@@ -29,7 +29,6 @@ class Conversation {
 
   TextModel& model_;
   std::vector<text::Value> messages_;
-  std::vector<int32_t> held_;  ///< ids that the sequence holds
 };
 
 }  // namespace decant::app

@@ -97,16 +97,19 @@ Result<const text::Tokenizer*> TextFiles::tokenizer() const {
   return &*tokenizer_;
 }
 
-Result<text::Rendered> TextFiles::render_chat(const text::Value& variables,
-                                              const text::RenderOptions& options,
-                                              text::TemplateError* error) const {
+Result<text::ChatTemplate> TextFiles::chat_template(text::TemplateError* error) const {
   if (!chat_template_) {
     return not_found(where_ +
                      ": no chat template (looked for chat_template.jinja and chat_template in "
                      "tokenizer_config.json); use a plain prompt");
   }
-  DECANT_ASSIGN(const text::ChatTemplate chat,
-                text::ChatTemplate::parse(*chat_template_, chat_template_origin_, error));
+  return text::ChatTemplate::parse(*chat_template_, chat_template_origin_, error);
+}
+
+Result<text::Rendered> TextFiles::render_chat(const text::Value& variables,
+                                              const text::RenderOptions& options,
+                                              text::TemplateError* error) const {
+  DECANT_ASSIGN(const text::ChatTemplate chat, chat_template(error));
   std::vector<std::pair<text::Value, text::Value>> entries;
   for (const auto& [name, token] : special_tokens_)
     entries.emplace_back(text::Value::string(name), text::Value::string(token));
@@ -128,6 +131,29 @@ Result<text::Rendered> TextFiles::render_conversation(std::string_view json) con
     variables.emplace_back(text::Value::string("add_generation_prompt"), text::Value::boolean(true));
   }
   return render_chat(text::Value::dict(std::move(variables)), {});
+}
+
+Result<TextFiles> open_text_files(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  for (const char* file : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja"}) {
+    if (!fs::exists(fs::path(path) / file, error)) continue;
+    Layout layout;
+    layout.folder = path;
+    return TextFiles::load(layout);
+  }
+  DECANT_ASSIGN(const Layout layout, find_layout(path));
+  return TextFiles::load(layout);
+}
+
+Result<text::Tokenizer> open_tokenizer(const std::string& path) {
+  if (std::filesystem::path(path).extension() == ".json") {
+    DECANT_ASSIGN(const std::string json, read_file(path));
+    return text::Tokenizer::from_json(json, path);
+  }
+  DECANT_ASSIGN(const TextFiles files, open_text_files(path));
+  DECANT_ASSIGN(const text::Tokenizer* tokenizer, files.tokenizer());
+  return *tokenizer;
 }
 
 }  // namespace decant::app

@@ -23,6 +23,11 @@ class TextFiles {
 
   Result<const text::Tokenizer*> tokenizer() const;
 
+  /// The parsed chat template; `error` gets the place of a fault in it.
+  Result<text::ChatTemplate> chat_template(text::TemplateError* error = nullptr) const;
+  /// bos_token, eos_token, unk_token and pad_token, as far as they are known, with their text.
+  const std::vector<std::pair<std::string, std::string>>& special_tokens() const { return special_tokens_; }
+
   /// Renders a conversation with the model's chat template; `variables` is a dict with "messages", as `decant
   /// render` takes it. Special tokens of the tokenizer are variables, unless `variables` has them.
   Result<text::Rendered> render_chat(const text::Value& variables, const text::RenderOptions& options,
@@ -50,10 +55,16 @@ class TextFiles {
   std::optional<text::Tokenizer> tokenizer_;
   std::optional<std::string> chat_template_;
   std::string chat_template_origin_;
-  std::vector<std::pair<std::string, std::string>> special_tokens_;  ///< bos_token, eos_token, ...
+  std::vector<std::pair<std::string, std::string>> special_tokens_;
   text::StopTokens stop_tokens_;
   huggingface::GenerationConfig generation_;
   std::optional<int64_t> max_positions_;
 };
+
+/// The text files of a model, or of a folder that has nothing else.
+Result<TextFiles> open_text_files(const std::string& path);
+
+/// The tokenizer of a model, a folder, or a tokenizer.json.
+Result<text::Tokenizer> open_tokenizer(const std::string& path);
 
 }  // namespace decant::app

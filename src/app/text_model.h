@@ -10,10 +10,10 @@
 
 #include "app/encoder.h"
 #include "app/text_files.h"
+#include "app/token_steps.h"
 #include "base/dtype.h"
 #include "base/status.h"
 #include "runtime/session.h"
-#include "text/sampling/sampler.h"
 
 namespace decant::app {
 
@@ -29,25 +29,6 @@ struct LoadOptions {
 
 /// Long-context models do not allocate their whole context unless asked to.
 inline constexpr int64_t kDefaultCacheLen = 4096;
-
-struct GenerateOptions {
-  int64_t max_new_tokens = 256;
-  bool ignore_eos = false;
-  std::vector<std::string> stop_strings;
-  text::SamplingOptions sampling;
-};
-
-enum class Finish { kStop, kLength, kStopString };
-const char* to_string(Finish finish);
-
-struct Generation {
-  std::vector<int32_t> ids;  ///< new ids; a stop token that ended the text is not among them
-  std::string text;
-  Finish finish = Finish::kLength;
-  int64_t prompt_tokens = 0;
-  double prefill_seconds = 0, decode_seconds = 0;
-  int64_t decode_steps = 0;  ///< forward runs after the prompt's
-};
 
 /// A decoder with its tokenizer and one sequence; of an encoder-decoder model, the encoder too. Not
 /// thread-safe.
@@ -68,6 +49,12 @@ class TextModel {
                               const GenerateOptions& options,
                               const std::function<void(std::string_view)>& on_text = nullptr);
 
+  /// The same generations, token by token. The model must outlive the steps, and nothing else may use its
+  /// sequence until they are done with.
+  Result<TokenSteps> start(std::span<const int32_t> prompt, const GenerateOptions& options);
+  Result<TokenSteps> start(const NamedTensors& inputs, std::span<const int32_t> decoder_prompt,
+                           const GenerateOptions& options);
+
   /// Whether the decoder reads what an encoder made of the prompt.
   bool is_encoder_decoder() const { return encoder_ || crossed_; }
   runtime::Session& session() { return *session_; }
@@ -75,9 +62,6 @@ class TextModel {
   double load_seconds() const { return load_seconds_; }
 
  private:
-  Result<Generation> decode(std::span<const int32_t> prompt, const GenerateOptions& options,
-                            const std::function<void(std::string_view)>& on_text);
-
   std::unique_ptr<Encoder> encoder_;
   bool crossed_ = false;  ///< the session's graph has the encoder's inputs itself
   std::unique_ptr<runtime::Session> session_;

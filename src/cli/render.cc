@@ -9,8 +9,8 @@
 #include "app/text_files.h"
 #include "base/file_writer.h"
 #include "cli/command.h"
-#include "cli/resolve_model.h"
 #include "cli/json_lines.h"
+#include "cli/resolve_model.h"
 
 namespace decant::cli {
 namespace {

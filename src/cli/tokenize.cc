@@ -1,16 +1,13 @@
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "app/layout.h"
 #include "app/text_files.h"
-#include "base/file_writer.h"
 #include "cli/command.h"
-#include "cli/resolve_model.h"
 #include "cli/json_lines.h"
+#include "cli/resolve_model.h"
 
 namespace decant::cli {
 namespace {
@@ -21,21 +18,6 @@ struct Options {
   std::string model;
   bool decode = false, offsets = false, pieces = false, no_special = false, skip_special = false;
 };
-
-Result<text::Tokenizer> open_tokenizer(const std::string& path) {
-  std::error_code error;
-  std::string json_path = path;
-  if (std::filesystem::is_directory(path, error))
-    json_path = (std::filesystem::path(path) / "tokenizer.json").string();
-  if (std::filesystem::path(json_path).extension() == ".json") {
-    DECANT_ASSIGN(const std::string json, read_file(json_path));
-    return text::Tokenizer::from_json(json, json_path);
-  }
-  DECANT_ASSIGN(const app::Layout layout, app::find_layout(path));
-  DECANT_ASSIGN(const app::TextFiles files, app::TextFiles::load(layout));
-  DECANT_ASSIGN(const text::Tokenizer* tokenizer, files.tokenizer());
-  return *tokenizer;
-}
 
 void print(const ordered_json& line) {
   std::printf("%s\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
@@ -90,7 +72,7 @@ Run add_tokenize(CLI::App& app, Common& common) {
   app.add_flag("--skip-special", o->skip_special, "leave special tokens out of decoded text");
   return [o, &common]() -> Status {
     DECANT_ASSIGN(const std::string path, resolve_model(o->model, common));
-    DECANT_ASSIGN(const text::Tokenizer tokenizer, open_tokenizer(path));
+    DECANT_ASSIGN(const text::Tokenizer tokenizer, app::open_tokenizer(path));
     return for_each_line([&](const std::string& line) -> Status {
       const auto in = nlohmann::json::parse(line, nullptr, false);
       if (in.is_discarded() || !in.is_object()) return invalid_argument("not a JSON object");

@@ -175,6 +175,7 @@ Status Session::choose_capacity(int64_t capacity, int64_t default_capacity) {
   } else if (capacity > 0) {
     capacity_ = capacity;
   }
+  history_.reserve(static_cast<size_t>(std::clamp(capacity_, int64_t{0}, kReservedPositions)));
   return ok_status();
 }
 
@@ -299,7 +300,7 @@ Status Session::fill(Input& input, const Value& value, std::span<const int64_t> 
   return ok_status();
 }
 
-Status Session::append(std::span<const int64_t> ids) {
+Status Session::append(std::span<const int64_t> ids, const RunOptions& options) {
   if (ids.empty()) return invalid_argument("no token ids were given");
   const auto n = static_cast<int64_t>(ids.size());
   if (n > capacity_ - length_) {
@@ -307,33 +308,41 @@ Status Session::append(std::span<const int64_t> ids) {
                         std::to_string(length_ + n) + " are needed; raise it with --max-cache-len " +
                         std::to_string(length_ + n) + " or more");
   }
+  Status s = extend(ids, options);
+  if (s.code() == StatusCode::kDeadline) DECANT_RETURN_IF_ERROR(rewind(0));
+  return s;
+}
+
+Status Session::extend(std::span<const int64_t> ids, const RunOptions& options) {
   if (first_ && length_ == 0) {
     DECANT_RETURN_IF_ERROR(check_bound(*first_));
-    DECANT_RETURN_IF_ERROR(run(*first_, ids));
+    DECANT_RETURN_IF_ERROR(run(*first_, ids, options));
     DECANT_RETURN_IF_ERROR(take_first_outputs());
-    length_ = n;
+    history_.assign(ids.begin(), ids.end());
+    length_ = static_cast<int64_t>(ids.size());
     return ok_status();
   }
   DECANT_RETURN_IF_ERROR(check_bound(step_));
   if (!has_states_) {
     history_.insert(history_.end(), ids.begin(), ids.end());
     length_ = 0;
-    const Status s = run(step_, history_);
+    const Status s = run(step_, history_, options);
     if (!s.ok()) history_.resize(history_.size() - ids.size());
     length_ = static_cast<int64_t>(history_.size());
     return s;
   }
   for (size_t at = 0; at < ids.size();) {
     const size_t piece = std::min(piece_, ids.size() - at);
-    DECANT_RETURN_IF_ERROR(run(step_, ids.subspan(at, piece)));
+    DECANT_RETURN_IF_ERROR(run(step_, ids.subspan(at, piece), options));
     DECANT_RETURN_IF_ERROR(collect_states());
+    for (int64_t id : ids.subspan(at, piece)) history_.push_back(id);
     length_ += static_cast<int64_t>(piece);
     at += piece;
   }
   return ok_status();
 }
 
-Status Session::run(Runner& runner, std::span<const int64_t> ids) {
+Status Session::run(Runner& runner, std::span<const int64_t> ids, const RunOptions& options) {
   const ir::Graph& graph = runner.plan->graph();
   for (size_t i = 0; i < runner.inputs.size(); ++i) {
     Input& input = runner.inputs[i];
@@ -343,7 +352,7 @@ Status Session::run(Runner& runner, std::span<const int64_t> ids) {
     arg.elements = 1;
     for (int64_t d : input.dims) arg.elements *= d;
   }
-  DECANT_RETURN_IF_ERROR(runner.plan->run(runner.args));
+  DECANT_RETURN_IF_ERROR(runner.plan->run(runner.args, options));
   return take_logits(runner);
 }
 
@@ -525,9 +534,18 @@ Status Session::rewind(int64_t length) {
       input.dims[static_cast<size_t>(state.axis)] = 0;
     }
   }
-  if (!has_states_) history_.resize(static_cast<size_t>(length));
+  history_.resize(static_cast<size_t>(length));
   length_ = length;
   return ok_status();
+}
+
+Result<int64_t> Session::keep_prefix(std::span<const int64_t> ids) {
+  size_t shared = 0;
+  while (shared < history_.size() && shared + 1 < ids.size() && history_[shared] == ids[shared]) ++shared;
+  if (shared < history_.size() && has_states_ && !fixed_) shared = 0;
+  const auto length = static_cast<int64_t>(shared);
+  if (length < length_) DECANT_RETURN_IF_ERROR(rewind(length));
+  return length;
 }
 
 int64_t Session::state_bytes() const {

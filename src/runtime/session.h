@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/run_options.h"
 #include "base/status.h"
 #include "runtime/plan.h"
 
@@ -38,8 +39,9 @@ class Session {
   bool has_constant(std::string_view name) const;
 
   /// Runs ids at the end of the sequence; logits() then belong to the last of them. Fails without a change
-  /// when the capacity is passed, saying how to raise it, and when a constant has no value, naming it.
-  Status append(std::span<const int64_t> ids);
+  /// when the capacity is passed, saying how to raise it, and when a constant has no value, naming it. After
+  /// kDeadline (`options` ended the run) the sequence is empty.
+  Status append(std::span<const int64_t> ids, const RunOptions& options = {});
 
   /// Logits of the last position, [vocabulary], valid until the next call.
   std::span<const float> logits() const { return logits_; }
@@ -49,6 +51,9 @@ class Session {
   int64_t capacity() const { return capacity_; }
   /// Forgets positions from `length` on; where caches grow, only 0 will do.
   Status rewind(int64_t length);
+  /// Forgets all but the beginning that the sequence shares with `ids`, and gives its length, which is below
+  /// ids.size(): there is an id left to append. 0 where states cannot be rewound to it.
+  Result<int64_t> keep_prefix(std::span<const int64_t> ids);
 
   /// Bytes of state memory in all, and for one position.
   int64_t state_bytes() const;
@@ -105,7 +110,8 @@ class Session {
   static Status classify(Runner& runner);
   Status choose_capacity(int64_t capacity, int64_t default_capacity);
   Status allocate(Runner& runner);
-  Status run(Runner& runner, std::span<const int64_t> ids);
+  Status run(Runner& runner, std::span<const int64_t> ids, const RunOptions& options);
+  Status extend(std::span<const int64_t> ids, const RunOptions& options);
   Status fill(Input& input, const ir::Value& value, std::span<const int64_t> ids);
   Status set_constant(Runner& runner, size_t i, const ir::Tensor& value);
   Status check_bound(const Runner& runner) const;
@@ -119,7 +125,7 @@ class Session {
 
   Runner step_;
   std::unique_ptr<Runner> first_;
-  std::vector<int64_t> history_;  ///< all ids, for graphs without states
+  std::vector<int64_t> history_;  ///< the ids of the sequence
   bool has_states_ = false, fixed_ = true;
   size_t piece_ = 0;  ///< most ids a run takes
   int64_t length_ = 0;
