@@ -262,7 +262,7 @@ size_t pieces_scratch_bytes(int64_t m, int64_t k, int n_threads) {
 
 bool matmul_pieces(const Context& ctx, int64_t m, int64_t k, const float* a, int64_t lda,
                    std::span<const MatmulPart> parts, std::span<std::byte> scratch, bool once) {
-  const auto is_f32 = [](const MatmulPart& part) { return part.b_dtype == DType::kFloat32; };
+  const auto is_f32 = [](const MatmulPart& part) { return !part.low_bit && part.b_dtype == DType::kFloat32; };
   if (m < kRowsForF32 && !once && std::any_of(parts.begin(), parts.end(), is_f32)) return false;
   const int64_t most = block_rows(m, k);
   Scratch pieces(scratch);
