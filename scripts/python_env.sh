@@ -36,10 +36,12 @@ install_package_tools() {
   "${pip[@]}" install "scikit-build-core>=0.10" "nanobind>=2.4" "mypy~=2.4" "ruff~=0.17" "typing_extensions>=4.6"
 }
 
-# In the release build's own folder, where all but the extension module is compiled already.
+# In the release build's own folder, where all but the extension module is compiled already. (-C is newer than the pip
+# of Debian 12.)
 install_package() {
-  "${pip[@]}" install --no-build-isolation -C build-dir=build/release -C cmake.define.DECANT_TESTS=ON \
-    -C cmake.define.DECANT_EXAMPLES=ON -C cmake.define.DECANT_WERROR="${DECANT_WERROR:-OFF}" .
+  "${pip[@]}" install --no-build-isolation --config-settings=build-dir=build/release \
+    --config-settings=cmake.define.DECANT_TESTS=ON --config-settings=cmake.define.DECANT_EXAMPLES=ON \
+    --config-settings=cmake.define.DECANT_WERROR="${DECANT_WERROR:-OFF}" .
 }
 
 install_optimum() {

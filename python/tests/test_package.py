@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import pathlib
-import shutil
 
 import numpy as np
 import pytest
@@ -64,9 +63,7 @@ def test_types(tmp_path):
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.skipif(not shutil.which("ruff"), reason="ruff is not installed")
+@pytest.mark.skipif(not importlib.util.find_spec("ruff"), reason="ruff is not installed")
 def test_style():
-    import subprocess
-
-    done = subprocess.run(["ruff", "check", "--no-cache", str(ROOT / "python")], capture_output=True, text=True)
+    done = python("-m", "ruff", "check", "--no-cache", str(ROOT / "python"))
     assert done.returncode == 0, done.stdout
