@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from decant import _native
 from decant._arrays import Array, TensorInfo, TensorLike, as_tensor, as_tensors, infos, to_numpy
@@ -17,69 +17,16 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Path = str | os.PathLike[str]
-Native = _native.Model | _native.CompiledModel
+NativeT = TypeVar("NativeT", _native.Model, _native.CompiledModel)
 
 
-def _run(
-    model: Native,
-    inputs: Mapping[str, TensorLike],
-    expected: tuple[TensorInfo, ...],
-    results: tuple[TensorInfo, ...],
-    outputs: Iterable[str] | None,
-    timeout: float | None,
-) -> dict[str, Tensor]:
-    names = [info.name for info in results]
-    wanted = names if outputs is None else list(outputs)
-    unknown = [name for name in wanted if name not in names]
-    if unknown:
-        raise InvalidArgumentError(f"no outputs {unknown}; there are {names}")
-    tensors = model.run(as_tensors(inputs, expected), timeout)
-    return {name: tensors[name] for name in wanted}
+class _Runnable(Generic[NativeT]):
+    """What runs named tensors: a model, or its plans."""
 
-
-class Model:
-    """A model with its graph, and with its tokenizer and chat template where it generates text.
-
-    All methods may be called from several threads; what runs holds no interpreter lock. Runs of one model take turns,
-    since they share its threads.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        *,
-        component: str | None = None,
-        dtype: str | None = None,
-        threads: int = 0,
-        isa: str | None = None,
-        max_cache_len: int = 0,
-        on_download: Callable[[int, int], None] | None = None,
-    ) -> None:
-        self._path = os.fspath(path)
-        self._dtype = dtype or ""
-        self._threads = threads
-        self._isa = isa or ""
-        self._max_cache_len = max_cache_len
-        self._native = _native.Model.load(
-            self._path, component or "", self._dtype, self._threads, self._isa, on_download
-        )
-        self._inputs = infos(self._native.inputs)
-        self._outputs = infos(self._native.outputs)
-        self._text: _native.TextModel | None = None
-        self._tokenizer: Tokenizer | None = None
-        self._lock = threading.Lock()
-
-    def __repr__(self) -> str:
-        return f"decant.Model({self._path!r}: {self.layout})"
-
-    @property
-    def path(self) -> str:
-        return self._path
-
-    @property
-    def layout(self) -> str:
-        """What the path turned out to be, for people."""
-        return self._native.layout
+    def __init__(self, native: NativeT) -> None:
+        self._native: NativeT = native
+        self._inputs = infos(native.inputs)
+        self._outputs = infos(native.outputs)
 
     @property
     def inputs(self) -> tuple[TensorInfo, ...]:
@@ -124,8 +71,56 @@ class Model:
         through DLPack. Raises InvalidArgumentError for names, dtypes, ranks and dims that do not fit, and
         DeadlineError after `timeout` seconds.
         """
-        tensors = _run(self._native, inputs, self._inputs, self._outputs, outputs, timeout)
-        return {name: to_numpy(t) for name, t in tensors.items()} if as_numpy else tensors
+        names = [info.name for info in self._outputs]
+        wanted = names if outputs is None else list(outputs)
+        unknown = [name for name in wanted if name not in names]
+        if unknown:
+            raise InvalidArgumentError(f"no outputs {unknown}; there are {names}")
+        tensors = self._native.run(as_tensors(inputs, self._inputs), timeout)
+        return {name: to_numpy(tensors[name]) if as_numpy else tensors[name] for name in wanted}
+
+
+class Model(_Runnable[_native.Model]):
+    """A model with its graph, and with its tokenizer and chat template where it generates text.
+
+    All methods may be called from several threads; what runs holds no interpreter lock. Runs of one model take turns,
+    since they share its threads.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        component: str | None = None,
+        dtype: str | None = None,
+        threads: int = 0,
+        isa: str | None = None,
+        max_cache_len: int = 0,
+        on_download: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self._path = os.fspath(path)
+        self._dtype = dtype or ""
+        self._threads = threads
+        self._isa = isa or ""
+        self._max_cache_len = max_cache_len
+        super().__init__(
+            _native.Model.load(self._path, component or "", self._dtype, self._threads, self._isa, on_download)
+        )
+        self._text: _native.TextModel | None = None
+        self._tokenizer: Tokenizer | None = None
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"decant.Model({self._path!r}: {self.layout})"
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    @property
+    def layout(self) -> str:
+        """What the path turned out to be, for people."""
+        return self._native.layout
 
     def compile(
         self,
@@ -191,58 +186,13 @@ class Model:
         return Chat(self._generator(), system)
 
 
-class CompiledModel:
+class CompiledModel(_Runnable[_native.CompiledModel]):
     """Plans of one model, kept from run to run. A run with sizes seen before does no shape work."""
-
-    def __init__(self, native: _native.CompiledModel) -> None:
-        self._native = native
-        self._inputs = infos(native.inputs)
-        self._outputs = infos(native.outputs)
-
-    @property
-    def inputs(self) -> tuple[TensorInfo, ...]:
-        return self._inputs
-
-    @property
-    def outputs(self) -> tuple[TensorInfo, ...]:
-        return self._outputs
 
     @property
     def compile_count(self) -> int:
         """How many plans have been made so far."""
         return self._native.compile_count
-
-    @overload
-    def run(
-        self,
-        inputs: Mapping[str, TensorLike],
-        outputs: Iterable[str] | None = None,
-        *,
-        as_numpy: Literal[True] = True,
-        timeout: float | None = None,
-    ) -> dict[str, Array]: ...
-
-    @overload
-    def run(
-        self,
-        inputs: Mapping[str, TensorLike],
-        outputs: Iterable[str] | None = None,
-        *,
-        as_numpy: Literal[False],
-        timeout: float | None = None,
-    ) -> dict[str, Tensor]: ...
-
-    def run(
-        self,
-        inputs: Mapping[str, TensorLike],
-        outputs: Iterable[str] | None = None,
-        *,
-        as_numpy: bool = True,
-        timeout: float | None = None,
-    ) -> dict[str, Any]:
-        """As Model.run, on the kept plans."""
-        tensors = _run(self._native, inputs, self._inputs, self._outputs, outputs, timeout)
-        return {name: to_numpy(t) for name, t in tensors.items()} if as_numpy else tensors
 
     def bind(self) -> Binding:
         """A place to set inputs and outputs once and run many times."""

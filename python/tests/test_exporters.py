@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 
 import numpy as np
 import pytest
@@ -137,10 +136,7 @@ def test_output_specs_import_nothing_but_transformers(adder):
 
 @pytest.fixture(scope="module")
 def traced(checkpoint, tmp_path_factory):
-    """Exports of the tiny Llama by Transformers: in one graph, and for generation with a static cache. Tracing takes
-    most of a minute."""
-    if not os.environ.get("DECANT_TRACE"):
-        pytest.skip("set DECANT_TRACE=1 to trace models with Transformers")
+    """Exports of the tiny Llama by Transformers: in one graph, and for generation with a static cache."""
     torch = pytest.importorskip("torch")
     exporters = pytest.importorskip("transformers.exporters")
     pytest.importorskip("onnxscript")

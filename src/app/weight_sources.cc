@@ -58,7 +58,7 @@ class ReadOnceRows : public LowBitRows {
     rows_->read(first, rows, codes, scales, zeros);
     read_.store(true, std::memory_order_relaxed);
   }
-  const void* identity() const override { return rows_->identity(); }
+  LowBitSource source() const override { return rows_->source(); }
 
  private:
   std::unique_ptr<LowBitRows> rows_;

@@ -1,33 +1,14 @@
 #include "base/low_bit.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
-#include <optional>
 
 #include "base/half.h"
+#include "base/packed_codes.h"
 
 namespace decant {
 namespace {
-
-float number_at(const std::byte* data, DType dtype, int64_t i) {
-  if (dtype == DType::kFloat32) {
-    float v;
-    std::memcpy(&v, data + 4 * i, 4);
-    return v;
-  }
-  uint16_t half;
-  std::memcpy(&half, data + 2 * i, 2);
-  return dtype == DType::kFloat16 ? f16_to_float(half) : bf16_to_float(half);
-}
-
-uint32_t code_at(const std::byte* data, uint64_t bit, int bits) {
-  const uint64_t byte = bit / 8;
-  const auto shift = static_cast<int>(bit % 8);
-  auto window = std::to_integer<uint32_t>(data[byte]);
-  if (shift + bits > 8) window |= std::to_integer<uint32_t>(data[byte + 1]) << 8;
-  return (window >> shift) & ((1u << bits) - 1);
-}
 
 bool fits_half(float v) { return std::isfinite(v) && f16_to_float(float_to_f16(v)) == v; }
 
@@ -47,7 +28,9 @@ class PackedRowsReader final : public LowBitRows {
     form_.block = std::min(along, form_.columns);
     if (form_.block < form_.columns && form_.block != 16 && form_.block % 32 != 0) return false;
     lowest_ = l_.is_signed ? -(1 << (l_.bits - 1)) : 0;
-    return choose_zero() && choose_scales();
+    choose_zero();
+    choose_scales();
+    return true;
   }
 
   void read(int64_t first, int64_t rows, uint8_t* codes, float* scales, float* zeros) const override {
@@ -60,7 +43,7 @@ class PackedRowsReader final : public LowBitRows {
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t i = 0; i < form_.blocks(); ++i) {
         const int64_t at = scale_index(first + r, i);
-        const float scale = number_at(b_.scales.data(), l_.scale_dtype, at);
+        const float scale = packed_number(b_.scales.data(), l_.scale_dtype, at);
         scales[r * form_.blocks() + i] = scale;
         if (form_.zero == LowBitForm::Zero::kCodes) zeros[r * form_.blocks() + i] = zero_of(at) + shift();
         if (form_.zero == LowBitForm::Zero::kMinimum)
@@ -69,7 +52,19 @@ class PackedRowsReader final : public LowBitRows {
     }
   }
 
-  const void* identity() const override { return b_.codes.data(); }
+  LowBitSource source() const override {
+    const auto address = [](std::span<const std::byte> bytes) {
+      return std::bit_cast<uintptr_t>(bytes.data());
+    };
+    LowBitSource source = {address(b_.codes), address(b_.scales), address(b_.zeros)};
+    for (const int64_t n : {l_.rows, l_.columns, static_cast<int64_t>(l_.bits), l_.row_bits, l_.block_rows,
+                            l_.block_columns, l_.zero_row_bits, static_cast<int64_t>(l_.zero_point)})
+      source.push_back(static_cast<uint64_t>(n));
+    for (const int n : {static_cast<int>(l_.scale_dtype), static_cast<int>(l_.zero_dtype),
+                        static_cast<int>(l_.zero), int{l_.high_first}, int{l_.is_signed}, int{transposed_}})
+      source.push_back(static_cast<uint64_t>(n));
+    return source;
+  }
 
  private:
   float shift() const { return static_cast<float>(add_ - lowest_); }
@@ -84,10 +79,10 @@ class PackedRowsReader final : public LowBitRows {
   float zero_of(int64_t scale_index) const {
     if (l_.zero == PackedLayout::Zero::kOne) return static_cast<float>(l_.zero_point);
     if (l_.zero == PackedLayout::Zero::kNumbers)
-      return number_at(b_.zeros.data(), l_.zero_dtype, scale_index);
+      return packed_number(b_.zeros.data(), l_.zero_dtype, scale_index);
     const int64_t row = scale_index / l_.scale_columns(), column = scale_index % l_.scale_columns();
-    const uint32_t c =
-        code_at(b_.zeros.data(), static_cast<uint64_t>(row * l_.zero_row_bits + column * l_.bits), l_.bits);
+    const uint32_t c = packed_code(b_.zeros.data(),
+                                   static_cast<uint64_t>(row * l_.zero_row_bits + column * l_.bits), l_.bits);
     return static_cast<float>(static_cast<int>(c ^ flip()) + lowest_);
   }
 
@@ -97,7 +92,7 @@ class PackedRowsReader final : public LowBitRows {
   uint8_t code(int64_t row, int64_t column) const {
     const int64_t bit = row * l_.row_bits + column * l_.bits;
     const uint32_t c =
-        code_at(b_.codes.data(), static_cast<uint64_t>(l_.high_first ? bit ^ 4 : bit), l_.bits);
+        packed_code(b_.codes.data(), static_cast<uint64_t>(l_.high_first ? bit ^ 4 : bit), l_.bits);
     return static_cast<uint8_t>((c ^ flip()) + static_cast<uint32_t>(add_));
   }
 
@@ -120,7 +115,7 @@ class PackedRowsReader final : public LowBitRows {
     for (int64_t i = 0; i < n; ++i) out[i] = code(row, i);
   }
 
-  bool choose_zero() {
+  void choose_zero() {
     const int center = 1 << (form_.bits - 1), codes = 1 << l_.bits, room = (1 << form_.bits) - codes;
     const int64_t count = l_.scale_rows() * l_.scale_columns();
     bool integers = true, equal = true;
@@ -137,19 +132,17 @@ class PackedRowsReader final : public LowBitRows {
       const int move = center - (static_cast<int>(first) - lowest_);
       if (move >= 0 && move <= room) {
         add_ = move;
-        return true;
+        return;
       }
     }
     form_.zero = integers ? LowBitForm::Zero::kCodes : LowBitForm::Zero::kMinimum;
-    return true;
   }
 
-  bool choose_scales() {
+  void choose_scales() {
     const int64_t count = l_.scale_rows() * l_.scale_columns();
     form_.half_scales = form_.zero != LowBitForm::Zero::kMinimum;
     for (int64_t i = 0; i < count && form_.half_scales; ++i)
-      form_.half_scales = fits_half(number_at(b_.scales.data(), l_.scale_dtype, i));
-    return true;
+      form_.half_scales = fits_half(packed_number(b_.scales.data(), l_.scale_dtype, i));
   }
 
   PackedLayout l_;

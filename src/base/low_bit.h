@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "base/encoding.h"
 #include "base/packed.h"
@@ -28,6 +29,10 @@ struct LowBitForm {
   int64_t blocks() const { return (columns + block - 1) / block; }
 };
 
+/// What weights are read from and how: addresses of codes, scales and zeros, and the numbers of their layout.
+/// Equal sources are the same weights, for as long as what they were read from lives.
+using LowBitSource = std::vector<uint64_t>;
+
 /// Reads weights of a file in that form. Views: what they read must outlive them. Immutable, thread-safe.
 class LowBitRows {
  public:
@@ -36,8 +41,7 @@ class LowBitRows {
   /// Rows [first, first + rows): codes [rows][columns], scales and zeros [rows][blocks]. Zeros of kCenter are
   /// not written. Precondition: rows <= 16.
   virtual void read(int64_t first, int64_t rows, uint8_t* codes, float* scales, float* zeros) const = 0;
-  /// Address of the first code: weights with equal identity and form are the same.
-  virtual const void* identity() const = 0;
+  virtual LowBitSource source() const = 0;
 
  protected:
   LowBitForm form_;
@@ -50,7 +54,7 @@ std::unique_ptr<LowBitRows> low_bit_rows(const PackedLayout& layout, const Packe
                                          bool transposed);
 
 /// The same for [rows, columns] in a GGUF block encoding (not kDense), columns a multiple of its blocks. Row
-/// i of the result is row `stored(i)` of `bytes`; null: i.
+/// i of the result is row `stored(i)` of `bytes`; null: i. The same bytes always have the same order.
 std::unique_ptr<LowBitRows> low_bit_rows(Encoding encoding, std::span<const std::byte> bytes, int64_t rows,
                                          int64_t columns, std::function<int64_t(int64_t)> stored);
 

@@ -1,3 +1,4 @@
+#include <bit>
 #include <cstring>
 
 #include "base/half.h"
@@ -180,7 +181,8 @@ class BlockRows final : public LowBitRows {
  public:
   BlockRows(Encoding encoding, std::span<const std::byte> bytes, int64_t rows, int64_t columns,
             std::function<int64_t(int64_t)> stored)
-      : bytes_(bytes),
+      : encoding_(encoding),
+        bytes_(bytes),
         stored_(std::move(stored)),
         elements_(static_cast<int64_t>(block_elements(encoding))),
         block_bytes_(block_bytes(encoding)) {
@@ -206,9 +208,13 @@ class BlockRows final : public LowBitRows {
     }
   }
 
-  const void* identity() const override { return bytes_.data(); }
+  LowBitSource source() const override {
+    return {std::bit_cast<uintptr_t>(bytes_.data()), static_cast<uint64_t>(form_.rows),
+            static_cast<uint64_t>(form_.columns), static_cast<uint64_t>(encoding_)};
+  }
 
  private:
+  Encoding encoding_;
   std::span<const std::byte> bytes_;
   std::function<int64_t(int64_t)> stored_;
   int64_t elements_;

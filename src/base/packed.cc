@@ -7,34 +7,14 @@
 #include <string>
 
 #include "base/checked.h"
-#include "base/half.h"
+#include "base/packed_codes.h"
 
 namespace decant {
 namespace {
 
-/// Code `index` of a bit stream that begins at bit `at`; codes may straddle bytes.
-uint32_t code_at(const std::byte* data, uint64_t bit, int bits) {
-  const uint64_t byte = bit / 8;
-  const auto shift = static_cast<int>(bit % 8);
-  auto window = std::to_integer<uint32_t>(data[byte]);
-  if (shift + bits > 8) window |= std::to_integer<uint32_t>(data[byte + 1]) << 8;
-  return (window >> shift) & ((1u << bits) - 1);
-}
-
 int number_of(uint32_t code, const PackedLayout& l) {
   if (l.is_signed && (code >> (l.bits - 1)) != 0) return static_cast<int>(code) - (1 << l.bits);
   return static_cast<int>(code);
-}
-
-float float_at(const std::byte* data, DType dtype, int64_t i) {
-  if (dtype == DType::kFloat32) {
-    float v;
-    std::memcpy(&v, data + 4 * i, 4);
-    return v;
-  }
-  uint16_t half;
-  std::memcpy(&half, data + 2 * i, 2);
-  return dtype == DType::kFloat16 ? f16_to_float(half) : bf16_to_float(half);
 }
 
 /// Scale and zero point of one block.
@@ -44,12 +24,12 @@ struct Block {
 
 Block block_at(const PackedLayout& l, const PackedBytes& b, int64_t row, int64_t column) {
   const int64_t index = row * l.scale_columns() + column;
-  Block block{float_at(b.scales.data(), l.scale_dtype, index), static_cast<float>(l.zero_point)};
+  Block block{packed_number(b.scales.data(), l.scale_dtype, index), static_cast<float>(l.zero_point)};
   if (l.zero == PackedLayout::Zero::kNumbers) {
-    block.zero = float_at(b.zeros.data(), l.zero_dtype, index);
+    block.zero = packed_number(b.zeros.data(), l.zero_dtype, index);
   } else if (l.zero == PackedLayout::Zero::kCodes) {
     const auto bit = static_cast<uint64_t>(row * l.zero_row_bits + column * l.bits);
-    block.zero = static_cast<float>(number_of(code_at(b.zeros.data(), bit, l.bits), l));
+    block.zero = static_cast<float>(number_of(packed_code(b.zeros.data(), bit, l.bits), l));
   }
   return block;
 }
@@ -62,7 +42,7 @@ float value_of(const PackedLayout& l, uint32_t code, const Block& block) {
 uint32_t read_code(const PackedLayout& l, const PackedBytes& b, int64_t row, int64_t column) {
   // With the high half first, the two codes of a byte change places.
   const int64_t bit = row * l.row_bits + column * l.bits;
-  return code_at(b.codes.data(), static_cast<uint64_t>(l.high_first ? bit ^ 4 : bit), l.bits);
+  return packed_code(b.codes.data(), static_cast<uint64_t>(l.high_first ? bit ^ 4 : bit), l.bits);
 }
 
 /// Columns [begin, end) of one row, all of one block.

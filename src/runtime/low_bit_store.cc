@@ -56,13 +56,11 @@ Result<std::shared_ptr<LowBitStore::Arena>> LowBitStore::arena_with(size_t bytes
 Result<std::shared_ptr<const kernels::LowBitMatrix>> LowBitStore::pack(const LowBitRows& rows,
                                                                        ThreadPool& pool) {
   const std::lock_guard lock(mutex_);
-  const LowBitForm& form = rows.form();
-  const Key key{rows.identity(), form.rows, form.columns, form.block};
-  std::weak_ptr<const Packed>& known = packed_[key];
+  std::weak_ptr<const Packed>& known = packed_[rows.source()];
   if (auto packed = known.lock())
     return std::shared_ptr<const kernels::LowBitMatrix>(packed, &packed->matrix);
   auto packed = std::make_shared<Packed>();
-  packed->matrix.form = form;
+  packed->matrix.form = rows.form();
   const size_t bytes = round_up(packed->matrix.bytes(), kLine);
   DECANT_ASSIGN(packed->arena, arena_with(bytes));
   std::byte* const data = packed->arena->data + packed->arena->used;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <compare>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -22,16 +21,10 @@ class LowBitStore {
   /// Memory for many matrices, one after the other in the order in which a plan reads them.
   struct Arena;
   struct Packed;
-  struct Key {
-    const void* identity;
-    int64_t rows, columns, block;
-    auto operator<=>(const Key&) const = default;
-  };
-
   Result<std::shared_ptr<Arena>> arena_with(size_t bytes);
 
   std::mutex mutex_;
-  std::map<Key, std::weak_ptr<const Packed>> packed_;
+  std::map<LowBitSource, std::weak_ptr<const Packed>> packed_;
   std::weak_ptr<Arena> arena_;
 };
 

@@ -1,6 +1,7 @@
 """Products on packed weights: the modes, and what stays in memory."""
 
 import numpy as np
+import onnx
 import pytest
 
 import helpers
@@ -49,3 +50,31 @@ def test_memory_of_a_gguf_model():
                               "--max-cache-len", 64, "--json"])
     # One packed copy, some of the file's pages, and what the program itself takes; 540 MB as f32.
     assert run.peak_rss_bytes < 1.4 * path.stat().st_size + 80e6
+
+
+def test_weights_that_share_codes(tmp_path):
+    """Equal codes are other weights with another scale, another zero point, or the other way round."""
+    rng = np.random.default_rng(3)
+    n = 64
+    codes = rng.integers(-128, 128, (n, n)).astype(np.int8)
+    constants = {"codes": codes, "small": np.float32(0.01), "large": np.float32(0.02), "zero": np.int8(0), "off": np.int8(7)}
+    node = onnx.helper.make_node
+    nodes = [
+        node("DequantizeLinear", ["codes", "small", "zero"], ["w0"]),
+        node("DequantizeLinear", ["codes", "large", "zero"], ["w1"]),
+        node("DequantizeLinear", ["codes", "small", "off"], ["w2"]),
+        node("Transpose", ["w0"], ["w3"], perm=[1, 0]),
+        *[node("MatMul", ["x", f"w{i}"], [f"y{i}"]) for i in range(4)],
+    ]
+    info = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        nodes, "shared", [info("x", onnx.TensorProto.FLOAT, [2, n])],
+        [info(f"y{i}", onnx.TensorProto.FLOAT, [2, n]) for i in range(4)],
+        [onnx.numpy_helper.from_array(np.array(value), name) for name, value in constants.items()])
+    path = tmp_path / "shared.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 19)], ir_version=9), path)
+    x = rng.standard_normal((2, n)).astype(np.float32)
+    weights = codes.astype(np.float64)
+    got = helpers.forward(path, {"x": x})
+    for name, w in {"y0": weights * 0.01, "y1": weights * 0.02, "y2": (weights - 7) * 0.01, "y3": weights.T * 0.01}.items():
+        np.testing.assert_allclose(got[name], x @ w, atol=1e-4, rtol=1e-4, err_msg=name)
