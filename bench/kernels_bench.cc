@@ -163,6 +163,7 @@ void decode(const Bench& b, ThreadPool& pool, const Context& ctx, int64_t m, int
   const size_t size = static_cast<size_t>(k * n) * size_of(dtype);
   const size_t copies = std::max<size_t>(1, b.bytes / size);
   std::vector<float> a(static_cast<size_t>(m * k), 0.01f), c(static_cast<size_t>(m * n));
+  std::vector<std::byte> scratch(matmul_scratch_bytes(m, n, k, pool.size()));
   pair(
       b, pool.size(), name, "GB/s  ",
       [&] {
@@ -174,7 +175,7 @@ void decode(const Bench& b, ThreadPool& pool, const Context& ctx, int64_t m, int
           p.ldb = transposed ? k : n;
           p.n = p.ldc = n;
           p.c = c.data();
-          matmul(ctx, m, k, a.data(), k, p, {});
+          matmul(ctx, m, k, a.data(), k, p, scratch);
         }
         return static_cast<double>(copies * size);
       },

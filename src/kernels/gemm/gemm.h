@@ -11,6 +11,9 @@ namespace decant::kernels {
 
 inline constexpr int kMaxThreads = 256;
 
+/// Rows of A up to which B is streamed in place; packing it would cost more.
+inline constexpr int64_t kStreamRows = 8;
+
 /// Of A packed at a time: shared by the threads, read from the second or third cache level.
 inline constexpr int64_t kPackedBytes = 4 << 20;
 
@@ -54,6 +57,14 @@ inline int64_t panels_of(std::span<const MatmulPart> parts, int64_t cols) {
   for (const MatmulPart& p : parts) n += ceil_div(p.n, cols);
   return n;
 }
+
+/// Bytes for matmul_stream with kMaxMatmulParts parts of at most n columns.
+size_t matmul_stream_scratch_bytes(int64_t m, int64_t n, int64_t k);
+
+/// matmul_group for at most kStreamRows rows. With less scratch than matmul_stream_scratch_bytes, columns
+/// alone are split.
+void matmul_stream(const Context& ctx, int64_t m, int64_t k, const float* a, int64_t lda,
+                   std::span<const MatmulPart> parts, std::span<std::byte> scratch);
 
 /// Bytes for matmul_pieces; grows with m up to a bound.
 size_t pieces_scratch_bytes(int64_t m, int64_t k, int n_threads);

@@ -3,19 +3,9 @@
 namespace decant::kernels {
 namespace {
 
-// Rows of A up to which B is streamed in place; packing it would cost more.
-constexpr int64_t kStreamRows = 8;
 // Of k that packed rows of A are fetched ahead: 1 KB.
 constexpr int64_t kAheadSteps = 16;
 constexpr int64_t kBlockRowsMin = 56, kBlockRowsMax = 1008;
-// Of C that stay in the first cache level while B is streamed.
-constexpr int64_t kSlabFloats = 4096;
-// Columns: whole cache lines for every element type.
-constexpr int64_t kSlabStep = 32;
-// Of a row of B that one worker reads before it jumps to the next row.
-constexpr int64_t kSlabBytesMin = 1024;
-constexpr double kChunkBytesMin = 32 * 1024;
-
 int64_t block_rows(int64_t m, int64_t k) {
   const int64_t fit = kPackedBytes / (std::max<int64_t>(k, 1) * static_cast<int64_t>(sizeof(float)));
   return std::min(m, std::clamp(fit / 56 * 56, kBlockRowsMin, kBlockRowsMax));
@@ -24,59 +14,6 @@ int64_t block_rows(int64_t m, int64_t k) {
 /// For any table: tiles of 4, 6, 8 or 14 rows are stored with a stride of at most 4/3 of that, plus one tile
 /// that is not full.
 int64_t packed_floats(int64_t rows, int64_t k) { return (rows * 4 / 3 + 32) * k; }
-
-void stream_columns(const Context& ctx, int64_t m, int64_t k, const float* a, int64_t lda,
-                    const MatmulPart& p, int64_t begin, int64_t end) {
-  const ElementType type = element_type(p.b_dtype);
-  if (p.b_transposed) {
-    ctx.table->gemv_nk[type](m, end - begin, k, a, lda, element_at(p.b, p.b_dtype, begin * p.ldb), p.ldb,
-                             p.bias ? p.bias + begin : nullptr, p.accumulate, p.c + begin, p.ldc);
-    return;
-  }
-  const int64_t slab = kSlabFloats / m / kSlabStep * kSlabStep;
-  for (int64_t from = begin; from < end; from += slab) {
-    ctx.table->gemv_kn[type](m, std::min(slab, end - from), k, a, lda, element_at(p.b, p.b_dtype, from),
-                             p.ldb, p.bias ? p.bias + from : nullptr, p.accumulate, p.c + from, p.ldc);
-  }
-}
-
-void stream(const Context& ctx, int64_t m, int64_t k, const float* a, int64_t lda,
-            std::span<const MatmulPart> parts) {
-  double bytes = 0;
-  for (const MatmulPart& p : parts)
-    bytes += static_cast<double>(p.n) * static_cast<double>(k * size_of(p.b_dtype));
-  const int threads = ctx.pool->size();
-  if (threads == 1 || bytes < kInlineBytes) {
-    for (const MatmulPart& p : parts) stream_columns(ctx, m, k, a, lda, p, 0, p.n);
-    return;
-  }
-  // About four chunks per thread in all, each of one part, none too small to be a stream.
-  const double target = std::max(kChunkBytesMin, bytes / (4 * threads));
-  Chunks chunks;
-  chunks.parts = parts.size();
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const MatmulPart& p = parts[i];
-    const auto size = static_cast<int64_t>(size_of(p.b_dtype));
-    const double part_bytes = static_cast<double>(p.n) * static_cast<double>(k * size);
-    const int64_t narrowest = p.b_transposed ? 8 : std::max(kSlabStep, kSlabBytesMin / size);
-    int64_t n = std::min(static_cast<int64_t>(part_bytes / target + 0.5), p.n / narrowest);
-    if (n < threads && parts.size() == 1) n = std::min<int64_t>(threads, ceil_div(p.n, kSlabStep));
-    chunks.start[i + 1] = chunks.start[i] + std::max<int64_t>(1, n);
-  }
-  ctx.pool->parallel_for(chunks.total(), [&](int, int64_t begin, int64_t end) {
-    while (begin < end) {
-      const size_t i = chunks.part_of(begin);
-      const MatmulPart& p = parts[i];
-      const int64_t first = begin - chunks.start[i],
-                    last = std::min(end, chunks.start[i + 1]) - chunks.start[i];
-      const int64_t count = chunks.start[i + 1] - chunks.start[i];
-      const int64_t step = p.b_transposed ? 4 : kSlabStep, steps = ceil_div(p.n, step);
-      const int64_t from = steps * first / count * step, to = std::min(p.n, steps * last / count * step);
-      if (from < to) stream_columns(ctx, m, k, a, lda, p, from, to);
-      begin += last - first;
-    }
-  });
-}
 
 /// Rows of A packed for the tiles: depth blocks one after the other, in each the tiles one after the other.
 struct PackedA {
@@ -246,8 +183,8 @@ constexpr int64_t kPanelFloats = (kDepth + kMaxTileRows) * 32;
 
 }  // namespace
 
-size_t matmul_scratch_bytes(int64_t m, int64_t, int64_t k, int n_threads) {
-  if (m <= kStreamRows) return 0;
+size_t matmul_scratch_bytes(int64_t m, int64_t n, int64_t k, int n_threads) {
+  if (m <= kStreamRows) return matmul_stream_scratch_bytes(m, n, k);
   const int64_t floats = packed_floats(block_rows(m, k), k) + n_threads * (kPanelFloats + 16) + 32;
   return std::max(static_cast<size_t>(floats) * sizeof(float), pieces_scratch_bytes(m, k, n_threads));
 }
@@ -260,7 +197,7 @@ void matmul_group(const Context& ctx, int64_t m, int64_t k, const float* a, int6
   }
   if (m <= 0 || parts.empty()) return;
   if (m <= kStreamRows) {
-    stream(ctx, m, k, a, lda, parts);
+    matmul_stream(ctx, m, k, a, lda, parts, scratch);
   } else if (!ctx.table->pieces || !matmul_pieces(ctx, m, k, a, lda, parts, scratch)) {
     matmul_tiles(ctx, m, k, a, lda, parts, scratch);
   }
@@ -290,7 +227,8 @@ void matmul_tiles(const Context& ctx, int64_t m, int64_t k, const float* a, int6
         moved[p] = parts[p];
         moved[p].c += row * parts[p].ldc;
       }
-      stream(ctx, rows, k, a + row * lda, lda, std::span<const MatmulPart>(moved.data(), parts.size()));
+      matmul_stream(ctx, rows, k, a + row * lda, lda, std::span<const MatmulPart>(moved.data(), parts.size()),
+                    {});
     }
   }
 }

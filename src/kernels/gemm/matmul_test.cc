@@ -80,6 +80,35 @@ TEST_P(MatmulTest, ManyChunks) {
   check({70, 40, 600, DType::kFloat16, false, false, true});
 }
 
+TEST_P(MatmulTest, SplitDepth) {
+  for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+    check({1, 200, 600, dtype, false, true, true});
+    check({3, 577, 1501, dtype, false, true, false});
+    check({8, 64, 1203, dtype, false, false, true});
+  }
+}
+
+TEST_P(MatmulTest, ThreadsDoNotChangeTheSums) {
+  const int64_t k = 700, n = 300;
+  const auto b = random(k * n);
+  for (const int64_t m : {1, 8, 20}) {
+    const auto a = random(m * k);
+    std::vector<std::vector<float>> results;
+    for (const int threads : {1, 2, 3, 7}) {
+      ThreadPool some(threads);
+      std::vector<float> got(static_cast<size_t>(m * n));
+      MatmulPart p;
+      p.b = b.data();
+      p.ldb = p.n = p.ldc = n;
+      p.c = got.data();
+      std::vector<std::byte> scratch(matmul_scratch_bytes(m, n, k, threads));
+      matmul({ctx.table, &some}, m, k, a.data(), k, p, scratch);
+      results.push_back(got);
+    }
+    for (const auto& got : results) EXPECT_EQ(got, results[0]) << m;
+  }
+}
+
 TEST_P(MatmulTest, NothingToSum) {
   check({2, 20, 0, DType::kFloat32, false, true, true});
   check({2, 20, 0, DType::kFloat32, true, true, false});

@@ -11,7 +11,6 @@ namespace {
 constexpr int64_t kDigitBytes = 768 << 10;
 /// Of k that is decoded at a time where there are no kernels for codes.
 constexpr int64_t kDecodeDepth = 256;
-constexpr int64_t kStreamRows = 8;
 /// Codes are prefetched about so far ahead.
 constexpr int64_t kAheadBytes = 4608;
 constexpr double kChunkBytes = 32 * 1024;

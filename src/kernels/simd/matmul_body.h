@@ -85,16 +85,14 @@ void gemv_kn(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const
         c[i * ldc + j] = (accumulate ? c[i * ldc + j] : 0.0f) + (bias ? bias[j] : 0.0f);
     }
   }
-  // Narrow slabs start anew in every row: fetch the next rows. Wide ones are eight long streams: fetch
-  // further along.
+  // Narrow slabs start anew in every row: fetch the next rows (past the last one is what the memory holds
+  // next, often another split of the same matrix). Wide ones are eight long streams: fetch further along.
   const bool narrow_slab = n * static_cast<int64_t>(sizeof(T)) <= 8192;
   int64_t r = 0;
   for (; r + kStreamRows <= k; r += kStreamRows) {
     const T* const rows = b + r * ldb;
-    const bool last = r + 2 * kStreamRows > k;
-    const T* const next = !narrow_slab ? rows + kFarPrefetch / static_cast<int64_t>(sizeof(T))
-                          : last       ? rows
-                                       : rows + kStreamRows * ldb;
+    const T* const next =
+        rows + (narrow_slab ? kStreamRows * ldb : kFarPrefetch / static_cast<int64_t>(sizeof(T)));
     stream_rows<kStreamRows>(m, n, a + r, lda, rows, ldb, next, bias, from, c, ldc);
     from = 0;
   }
