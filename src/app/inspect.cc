@@ -20,9 +20,20 @@ std::string op_name(const ir::Node& node) {
   return node.domain().empty() ? node.op() : node.domain() + "::" + node.op();
 }
 
+void count_ops(const ir::Graph& graph, std::map<std::string, int64_t>& counts) {
+  for (const auto& node : graph.nodes()) {
+    ++counts[op_name(*node)];
+    for (const auto& [key, attribute] : node->attributes) {
+      const auto* sub = std::get_if<std::shared_ptr<ir::Graph>>(&attribute);
+      if (sub && *sub) count_ops(**sub, counts);
+    }
+  }
+}
+
+/// Operators of the graph, and of its branches and bodies.
 std::map<std::string, int64_t> count_ops(const ir::Graph& graph) {
   std::map<std::string, int64_t> counts;
-  for (const auto& node : graph.nodes()) ++counts[op_name(*node)];
+  count_ops(graph, counts);
   return counts;
 }
 
@@ -31,7 +42,7 @@ std::map<std::string, int64_t> count_lifted(const std::map<std::string, int64_t>
                                             const std::map<std::string, int64_t>& after) {
   std::map<std::string, int64_t> counts;
   for (const char* op : {"Attention", "Gelu", "LayerNormalization", "RMSNormalization", "RotaryEmbedding",
-                         "SwiGLU", "Swish", "TensorScatter"}) {
+                         "decant::GroupedMatMul", "SwiGLU", "Swish", "TensorScatter"}) {
     const auto now = after.find(op), then = before.find(op);
     const int64_t more = (now == after.end() ? 0 : now->second) - (then == before.end() ? 0 : then->second);
     if (more > 0) counts[op] = more;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -436,6 +437,12 @@ class AttentionLifter {
     return mask;
   }
 
+  /// Users of a value may be in another sub-graph than this one.
+  bool is_here(const Node* node) const {
+    return std::any_of(graph_.nodes().begin(), graph_.nodes().end(),
+                       [node](const auto& n) { return n.get() == node; });
+  }
+
   /// [..., rows, columns] of the same numbers as `value`, [..., columns, rows].
   Result<Value*> untransposed(Value* value) {
     const size_t n = rank(value);
@@ -447,7 +454,7 @@ class AttentionLifter {
       const std::vector<int64_t> heads_first = {0, 2, 1, 3};
       for (Node* other : transpose->input(0)->users()) {
         const auto* p = other->is("Transpose") ? other->attribute<std::vector<int64_t>>("perm") : nullptr;
-        if (p && *p == heads_first) return other->output(0);
+        if (p && *p == heads_first && is_here(other)) return other->output(0);
       }
       return add_typed(graph_, "Transpose", {transpose->input(0)}, {{"perm", heads_first}});
     }

@@ -75,6 +75,14 @@ Result<bool> lift_rotary(ir::Graph& graph);
 /// numbers).
 Result<bool> lift_attention(ir::Graph& graph);
 
+/// Rows taken range by range, each range times its own matrix of a stack, and joined again (torch's
+/// grouped_mm over experts) become GroupedMatMul, which reads the matrices that have rows. Only where the
+/// ranges are counted from the rows themselves, so that they cover all.
+Result<bool> lift_grouped_matmul(ir::Graph& graph);
+
+/// GatherND of whole rows (indices of one number) becomes Gather.
+Result<bool> gather_rows(ir::Graph& graph);
+
 /// Attention loses a constant mask that hides nothing.
 Result<bool> drop_open_masks(ir::Graph& graph);
 

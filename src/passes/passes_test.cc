@@ -54,6 +54,30 @@ TEST(FoldConstants, LeavesBombsAlone) {
   EXPECT_FALSE(*changed);
 }
 
+TEST(GatherRows, WholeRowsOnly) {
+  Graph g;
+  Value* x = g.add_input("x", DType::kInt64, ir::Shape{Dim::symbol("n"), Dim(3)});
+  Value* rows = g.add_input("rows", DType::kInt64, ir::Shape{Dim::symbol("m"), Dim(1)});
+  Value* cells = g.add_input("cells", DType::kInt64, ir::Shape{Dim::symbol("m"), Dim(2)});
+  g.add_output(node(g, "GatherND", {x, rows}));
+  g.add_output(node(g, "GatherND", {x, cells}));
+  const std::vector<ir::Tensor> inputs = {
+      ir::Tensor::vector(std::vector<int64_t>{0, 1, 2, 3, 4, 5}).reshaped({2, 3}),
+      ir::Tensor::vector(std::vector<int64_t>{1, -2}).reshaped({2, 1}),
+      ir::Tensor::vector(std::vector<int64_t>{1, 2, 0, 1}).reshaped({2, 2})};
+  const auto before = ir::evaluate_graph(g, inputs);
+  auto changed = gather_rows(g);
+  ASSERT_TRUE(before.ok() && changed.ok() && *changed);
+  EXPECT_EQ(count(g, "GatherND"), 1u);
+  const auto after = ir::evaluate_graph(g, inputs);
+  ASSERT_TRUE(after.ok()) << after.status().to_string();
+  for (size_t i = 0; i < 2; ++i) {
+    ASSERT_EQ((*after)[i].dims(), (*before)[i].dims());
+    for (int64_t e = 0; e < (*after)[i].elements(); ++e)
+      EXPECT_EQ((*after)[i].double_at(e), (*before)[i].double_at(e));
+  }
+}
+
 TEST(InlineBranches, AConstantConditionLeavesOneBranch) {
   for (const bool chosen : {true, false}) {
     Graph g;

@@ -1,3 +1,5 @@
+#include "ir/ops/einsum.h"
+
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -9,14 +11,7 @@
 namespace decant::ir {
 namespace {
 
-/// Labels of one term: letters as themselves, dims of the ellipsis as -1 for its last dim, -2 for the one
-/// before it, and so on.
-using Term = std::vector<int>;
-
-struct Equation {
-  std::vector<Term> inputs;
-  Term output;
-};
+using Term = EinsumTerm;
 
 struct TermText {
   std::string before, after;  ///< letters around the ellipsis, or all of them in `before`
@@ -61,8 +56,9 @@ TermText implicit_output(const std::vector<TermText>& inputs) {
   return out;
 }
 
-/// The equation's terms for inputs of these ranks.
-Result<Equation> parse_equation(const Node& node, const std::vector<size_t>& ranks) {
+}  // namespace
+
+Result<EinsumEquation> parse_einsum(const Node& node, const std::vector<size_t>& ranks) {
   std::string text = node.string_attribute("equation", "");
   std::erase(text, ' ');
   const size_t arrow = text.find("->");
@@ -84,7 +80,7 @@ Result<Equation> parse_equation(const Node& node, const std::vector<size_t>& ran
   if (arrow != std::string::npos) {
     DECANT_ASSIGN(output, parse_term(node, std::string_view(text).substr(arrow + 2)));
   }
-  Equation out;
+  EinsumEquation out;
   int64_t widest = 0;
   for (size_t i = 0; i < terms.size(); ++i) {
     const size_t letters = terms[i].before.size() + terms[i].after.size();
@@ -108,6 +104,8 @@ Result<Equation> parse_equation(const Node& node, const std::vector<size_t>& ran
   return out;
 }
 
+namespace {
+
 Status infer_einsum(InferContext& context) {
   DECANT_RETURN_IF_ERROR(require_dtype(context, 0, is_number, "a number tensor"));
   DECANT_RETURN_IF_ERROR(require_same_dtype(context, 0, context.input_count()));
@@ -120,7 +118,7 @@ Status infer_einsum(InferContext& context) {
     }
     ranks.push_back(context.shape(i)->size());
   }
-  DECANT_ASSIGN(const Equation equation, parse_equation(context.node(), ranks));
+  DECANT_ASSIGN(const EinsumEquation equation, parse_einsum(context.node(), ranks));
   std::map<int, Dim> dims;
   for (size_t i = 0; i < ranks.size(); ++i) {
     for (size_t k = 0; k < ranks[i]; ++k) {
@@ -142,7 +140,7 @@ struct Loops {
   Dims sizes;
 };
 
-Result<Loops> loops_of(const Node& node, const Equation& equation, EvalInputs inputs) {
+Result<Loops> loops_of(const Node& node, const EinsumEquation& equation, EvalInputs inputs) {
   std::map<int, int64_t> sizes;
   for (size_t i = 0; i < inputs.size(); ++i) {
     for (size_t k = 0; k < inputs[i]->rank(); ++k) {
@@ -185,7 +183,7 @@ EvalResult eval_einsum(const Node& node, EvalInputs inputs) {
     }
     ranks.push_back(t->rank());
   }
-  DECANT_ASSIGN(const Equation equation, parse_equation(node, ranks));
+  DECANT_ASSIGN(const EinsumEquation equation, parse_einsum(node, ranks));
   DECANT_ASSIGN(const Loops loops, loops_of(node, equation, inputs));
   const size_t kept = equation.output.size();
   const Dims out_dims(loops.sizes.begin(), loops.sizes.begin() + static_cast<std::ptrdiff_t>(kept)),
