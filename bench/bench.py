@@ -16,7 +16,10 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).parent
+WEIGHT_BYTES = {"fp32": 4, "bf16": 2, "q4": 18 / 32}  # Q4_0: 16 bytes of codes and a scale for 32 weights
 MEASURES = ("load_ms", "prefill128", "prefill512", "decode")
+# decant's names here, and the mode in which each multiplies weights of few bits.
+DECANT = {"decant": "exact", "decant-fast": "fast"}
 PEERS = ("onnxruntime", "llama.cpp", "onnxruntime-genai", "openvino-genai")
 
 
@@ -31,9 +34,9 @@ def last_json(text):
     return json.loads(text.strip().splitlines()[-1])
 
 
-def run_decant(options, model):
+def run_decant(options, model, mode):
     """decant's figures under the names of the peers' protocol (bench/peers/runner.py)."""
-    base = ["--threads", options.threads, "--json"]
+    base = ["--threads", options.threads, "--json", "--mode", mode]
     report = {"decode": []}
     cases = ["--prompt-tokens", "128,512", "--new-tokens", "64", "--context", "128", "--repeat", options.repeat]
     for line in call([options.decant, "bench", model, *cases, *base]).splitlines():
@@ -77,11 +80,11 @@ class Models:
         models = [sys.executable, HERE / "models.py", "gguf"]
         return self.made(f"smollm2-{kind}.gguf", [*models, self.options.gguf, None, kind])
 
-    def genai(self):
+    def genai(self, precision):
         models = [sys.executable, HERE / "models.py", "checkpoint"]
         checkpoint = self.made("checkpoint", [*models, self.options.gguf, None])
-        builder = [sys.executable, "-m", "onnxruntime_genai.models.builder", "-i", checkpoint, "-e", "cpu", "-p", "fp32"]
-        return self.made("genai-fp32", [*builder, "-o", None, "-c", self.options.work / "genai-cache"])
+        builder = [sys.executable, "-m", "onnxruntime_genai.models.builder", "-i", checkpoint, "-e", "cpu", "-p", precision]
+        return self.made(f"genai-{precision}", [*builder, "-o", None, "-c", self.options.work / "genai-cache"])
 
     def of(self, runtime, precision):
         """The model of a runtime in a precision; None where that runtime has none."""
@@ -91,8 +94,10 @@ class Models:
             ("onnxruntime", "fp32"): lambda: self.export("dynamic", "fp32"),
             ("llama.cpp", "fp32"): lambda: self.gguf("F32"),
             ("llama.cpp", "bf16"): lambda: self.gguf("BF16"),
-            ("onnxruntime-genai", "fp32"): self.genai,
+            ("onnxruntime-genai", "fp32"): lambda: self.genai("fp32"),
             ("openvino-genai", "fp32"): lambda: self.gguf("F16"),
+            ("onnxruntime-genai", "q4"): lambda: self.genai("int4"),
+            **{(name, "q4"): lambda: self.gguf("Q4_0") for name in (*DECANT, "llama.cpp", "openvino-genai")},
         }
         make = makers.get((runtime, precision))
         return make() if make else None
@@ -101,7 +106,7 @@ class Models:
 def prepare(options, precision):
     """[(runtime, model path)] that can be run in this precision, decant first."""
     models, usable = Models(options), []
-    for runtime in ("decant", *options.peers):
+    for runtime in (*DECANT, *options.peers):
         try:
             model = models.of(runtime, precision)
         except Exception as fault:  # A peer that cannot be set up is reported, and the others go on.
@@ -123,8 +128,8 @@ def measure(options, precision):
             if runtime in reports and reports[runtime] is None:
                 continue
             try:
-                if runtime == "decant":
-                    report = run_decant(options, model)
+                if runtime in DECANT:
+                    report = run_decant(options, model, DECANT[runtime])
                 else:
                     report = run_peer(options, runtime, model, number)
                 reports.setdefault(runtime, []).append(report)
@@ -148,13 +153,23 @@ def median_over_rounds(rounds, name):
 
 def model_costs(options, precision):
     """(bytes of weights read for one token, multiply-adds for one prompt token without the head)."""
-    folder = Models(options).export("static", precision)
+    folder = Models(options).export("static", "fp32")
     config = json.loads((folder / "config.json").read_text())
     hidden, layers = config["hidden_size"], config["num_hidden_layers"]
     head = config.get("head_dim") or hidden // config["num_attention_heads"]
     kv, queries = config["num_key_value_heads"] * head, config["num_attention_heads"] * head
     body = layers * (hidden * (2 * queries + 2 * kv) + 3 * hidden * config["intermediate_size"])
-    return (body + hidden * config["vocab_size"]) * (4 if precision == "fp32" else 2), body
+    return (body + hidden * config["vocab_size"]) * WEIGHT_BYTES[precision], body
+
+
+def ratios(own, other):
+    cells = []
+    for name in MEASURES:
+        pairs = [(value(a, name), value(b, name)) for a, b in zip(own, other)]
+        found = sorted(a / b for a, b in pairs if a and b)
+        if found:
+            cells.append(f"{name} {statistics.median(found):.2f} [{found[0]:.2f}, {found[-1]:.2f}]")
+    return "  ".join(cells)
 
 
 def show(options, precision, reports, limits):
@@ -166,22 +181,15 @@ def show(options, precision, reports, limits):
     for runtime, rounds in reports.items():
         load, short, long, decode = (median_over_rounds(rounds, name) for name in MEASURES)
         memory = median_over_rounds(rounds, "peak_rss_bytes") / 1e6
+        shares = [1e-9 * weights * value(a, "decode") / b["read_gb_per_s"] for a, b in zip(rounds, limits)]
         print(
             f"{runtime:20}{load:10.0f}{short:12.1f}{long:12.1f}{2e-9 * body * long / peak:9.0%}"
-            f"{decode:9.1f}{1e-9 * weights * decode / read:9.0%}{memory:8.0f}"
+            f"{decode:9.1f}{statistics.median(shares):9.0%}{memory:8.0f}"
         )
-    if "decant" not in reports:
-        return
-    for runtime, rounds in reports.items():
-        if runtime == "decant":
-            continue
-        cells = []
-        for name in MEASURES:
-            pairs = [(value(a, name), value(b, name)) for a, b in zip(reports["decant"], rounds)]
-            ratios = sorted(a / b for a, b in pairs if a and b)
-            if ratios:
-                cells.append(f"{name} {statistics.median(ratios):.2f} [{ratios[0]:.2f}, {ratios[-1]:.2f}]")
-        print(f"decant / {runtime}: " + "  ".join(cells))
+    for own in (name for name in DECANT if name in reports):
+        for runtime, rounds in reports.items():
+            if runtime not in DECANT:
+                print(f"{own} / {runtime}: {ratios(reports[own], rounds)}")
 
 
 def main():
@@ -191,7 +199,7 @@ def main():
     parser.add_argument("work", type=pathlib.Path)
     parser.add_argument("--limits", type=pathlib.Path, required=True)
     parser.add_argument("--peers", nargs="*", default=list(PEERS))
-    parser.add_argument("--precisions", nargs="*", default=["fp32", "bf16"])
+    parser.add_argument("--precisions", nargs="*", default=list(WEIGHT_BYTES))
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repeat", type=int, default=3)

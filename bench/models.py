@@ -1,7 +1,7 @@
 """The model files that the peers of bench/bench.py run, all made from the one GGUF file.
 
-usage: models.py gguf SOURCE TARGET F32|F16|BF16     llama.cpp's own converter
-       models.py checkpoint SOURCE FOLDER            fp32 safetensors, for onnxruntime-genai's builder
+usage: models.py gguf SOURCE TARGET F32|F16|BF16|Q4_0   llama.cpp's own converter
+       models.py checkpoint SOURCE FOLDER                 fp32 safetensors, for onnxruntime-genai's builder
 """
 
 import ctypes
@@ -13,10 +13,10 @@ def convert_gguf(source, target, kind):
     import llama_cpp
 
     settings = llama_cpp.llama_model_quantize_default_params()
-    settings.ftype = {"F32": 0, "F16": 1, "BF16": 32}[kind]
+    settings.ftype = {"F32": 0, "F16": 1, "BF16": 32, "Q4_0": 2}[kind]
     settings.allow_requantize = True
-    # The embedding and the head would stay quantized otherwise.
-    settings.token_embedding_type = settings.output_tensor_type = {"F32": 0, "F16": 1, "BF16": 30}[kind]
+    # The embedding and the head would get another type otherwise.
+    settings.token_embedding_type = settings.output_tensor_type = {"F32": 0, "F16": 1, "BF16": 30, "Q4_0": 2}[kind]
     return llama_cpp.llama_model_quantize(source.encode(), target.encode(), ctypes.byref(settings))
 
 

@@ -1,6 +1,7 @@
 """llama.cpp through llama-cpp-python's low-level interface, on a GGUF file."""
 
 import ctypes
+import pathlib
 import time
 
 import llama_cpp
@@ -13,7 +14,10 @@ class LlamaCpp:
         self.silence = llama_cpp.llama_log_callback(lambda level, text, data: None)
         llama_cpp.llama_log_set(self.silence, ctypes.c_void_p(0))
         llama_cpp.llama_backend_init()
-        self.model = llama_cpp.llama_model_load_from_file(model.encode(), llama_cpp.llama_model_default_params())
+        parameters = llama_cpp.llama_model_default_params()
+        # Weights of few bits repacked for AMX end in an illegal instruction with the wheels tried (0.3.36).
+        parameters.use_extra_bufts = "amx_int8" not in pathlib.Path("/proc/cpuinfo").read_text()
+        self.model = llama_cpp.llama_model_load_from_file(model.encode(), parameters)
         settings = llama_cpp.llama_context_default_params()
         settings.n_ctx, settings.n_batch, settings.n_ubatch = 1024, 1024, 512
         settings.n_threads = settings.n_threads_batch = threads
