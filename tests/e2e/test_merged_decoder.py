@@ -21,7 +21,7 @@ def folders(tiny_llama, tmp_path_factory):
 
 def test_same_steps(folders):
     single, merged = (helpers.run_decant(["inspect", folder, "--json"]).json()["components"][0] for folder in folders)
-    assert merged["ops"] == {"If": 1}
+    assert merged["ops"]["If"] == 1 and "If" not in merged["ops_compiled"]
     assert merged["ops_compiled"] == single["ops_compiled"]
     assert merged["reference_ops"] == single["reference_ops"]
 
