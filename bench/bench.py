@@ -46,6 +46,7 @@ def run_decant(options, model, mode):
             report[f"prefill{case['tokens']}"] = [rate]
         elif case["case"] == "decode":
             report["decode"].append(rate)
+            report["read_share"] = case["bandwidth_share"]  # of a loop in its own process, sample by sample
     short = ["--ids", "504,3575,282", "--max-new-tokens", "1"]
     made = last_json(call([options.decant, "generate", model, *short, *base]))
     return {**report, "load_ms": made["load_ms"], "peak_rss_bytes": made["peak_rss_bytes"]}
@@ -181,7 +182,10 @@ def show(options, precision, reports, limits):
     for runtime, rounds in reports.items():
         load, short, long, decode = (median_over_rounds(rounds, name) for name in MEASURES)
         memory = median_over_rounds(rounds, "peak_rss_bytes") / 1e6
-        shares = [1e-9 * weights * value(a, "decode") / b["read_gb_per_s"] for a, b in zip(rounds, limits)]
+        shares = [
+            a.get("read_share") or 1e-9 * weights * value(a, "decode") / b["read_gb_per_s"]
+            for a, b in zip(rounds, limits)
+        ]
         print(
             f"{runtime:20}{load:10.0f}{short:12.1f}{long:12.1f}{2e-9 * body * long / peak:9.0%}"
             f"{decode:9.1f}{statistics.median(shares):9.0%}{memory:8.0f}"

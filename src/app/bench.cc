@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <numeric>
 #include <random>
 
 #include "app/layout.h"
@@ -40,30 +41,54 @@ int64_t weight_bytes(const ir::Graph& graph) {
   return sum;
 }
 
-/// Bytes/s of summing `bytes` of memory with all threads: each fetches ahead on a long stretch, which is as
-/// fast as this machine reads.
-double read_bandwidth(ThreadPool& pool, size_t bytes) {
-  constexpr size_t kChunk = size_t{1} << 21;
-  constexpr size_t kAhead = 4096 / sizeof(uint64_t);
-  bytes = std::clamp<size_t>(bytes, size_t{64} << 20, size_t{1} << 30) / kChunk * kChunk;
-  std::vector<uint64_t> data(bytes / sizeof(uint64_t), 1);
-  std::vector<uint64_t> sums(static_cast<size_t>(pool.size()) * 8);
-  double best = 0;
-  for (int round = 0; round < 4; ++round) {
-    const auto begin = Clock::now();
-    pool.parallel_for(static_cast<int64_t>(bytes / kChunk), [&](int worker, int64_t first, int64_t last) {
-      const uint64_t* p = data.data() + static_cast<size_t>(first) * (kChunk / 8);
-      const size_t n = static_cast<size_t>(last - first) * (kChunk / 8);
-      uint64_t lanes[32] = {};
-      for (size_t i = 0; i + 32 <= n; i += 32) {
-        for (size_t l = 0; l < 32; ++l) lanes[l] += p[i + l];
-        for (size_t l = 0; l < 32; l += 8) __builtin_prefetch(p + i + l + kAhead);
-      }
-      for (uint64_t lane : lanes) sums[static_cast<size_t>(worker) * 8] += lane;
-    });
-    best = std::max(best, static_cast<double>(bytes) / seconds_since(begin));
+/// Sums an amount of memory with all threads: each fetches ahead on long stretches, which is as fast as this
+/// machine reads.
+class ReadLoop {
+ public:
+  ReadLoop(ThreadPool& pool, int64_t bytes)
+      : pool_(pool),
+        chunks_(std::clamp<int64_t>(bytes / kChunkBytes, 32, 512)),
+        data_(static_cast<size_t>(chunks_) * kChunk, 1),
+        sums_(static_cast<size_t>(pool.size()) * 8) {}
+
+  /// Bytes/s, the best of three passes.
+  double rate() {
+    double best = 0;
+    for (int pass = 0; pass < 3; ++pass) {
+      const auto begin = Clock::now();
+      pool_.parallel_for(chunks_, [&](int worker, int64_t first, int64_t last) {
+        sums_[static_cast<size_t>(worker) * 8] +=
+            sum(static_cast<size_t>(first) * kChunk, static_cast<size_t>(last) * kChunk);
+      });
+      best = std::max(best, static_cast<double>(data_.size() * sizeof(uint64_t)) / seconds_since(begin));
+    }
+    return best;
   }
-  return sums[0] == UINT64_MAX ? 0 : best;
+
+ private:
+  static constexpr int64_t kChunkBytes = 1 << 21;
+  static constexpr size_t kChunk = kChunkBytes / sizeof(uint64_t);
+  static constexpr size_t kAhead = 4096 / sizeof(uint64_t);
+
+  uint64_t sum(size_t begin, size_t end) const {
+    uint64_t lanes[32] = {};
+    const uint64_t* const p = data_.data();
+    for (size_t i = begin; i < end; i += 32) {
+      for (size_t l = 0; l < 32; ++l) lanes[l] += p[i + l];
+      for (size_t l = 0; l < 32; l += 8) __builtin_prefetch(p + i + l + kAhead);
+    }
+    return std::accumulate(std::begin(lanes), std::end(lanes), uint64_t{0});
+  }
+
+  ThreadPool& pool_;
+  int64_t chunks_;
+  std::vector<uint64_t> data_;
+  std::vector<uint64_t> sums_;
+};
+
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 0 : values[values.size() / 2];
 }
 
 std::vector<int32_t> random_ids(int64_t n, size_t vocabulary, std::mt19937& random) {
@@ -88,10 +113,15 @@ void log_profile(const runtime::Plan& plan, const BenchCase& c) {
 
 }  // namespace
 
-double BenchCase::median() const {
-  std::vector<double> sorted = tokens_per_second;
-  std::sort(sorted.begin(), sorted.end());
-  return sorted.empty() ? 0 : sorted[sorted.size() / 2];
+double BenchCase::median() const { return median_of(tokens_per_second); }
+
+double BenchCase::read_bandwidth() const { return median_of(read_bandwidths); }
+
+double BenchCase::bandwidth_share() const {
+  std::vector<double> shares;
+  for (size_t i = 0; i < tokens_per_second.size(); ++i)
+    shares.push_back(tokens_per_second[i] * static_cast<double>(bytes_per_token) / read_bandwidths[i]);
+  return median_of(shares);
 }
 
 Status bench(const BenchOptions& options, const std::function<void(const BenchCase&)>& report) {
@@ -114,6 +144,8 @@ Status bench(const BenchOptions& options, const std::function<void(const BenchCa
   DECANT_ASSIGN(base.model_sha256, hub::digest_of_file(layout.decoder()->path, hub::Digest::kSha256));
   const int64_t weights = weight_bytes(session.plan().graph());
 
+  ReadLoop read_loop(engine->pool, weights);
+
   std::mt19937 random(1);
   const int64_t first[] = {1};
   DECANT_RETURN_IF_ERROR(session.append(first));
@@ -124,15 +156,16 @@ Status bench(const BenchOptions& options, const std::function<void(const BenchCa
     c.name = "prefill";
     c.tokens = n;
     c.bytes_per_token = n ? weights / n : 0;
-    c.read_bandwidth = read_bandwidth(engine->pool, static_cast<size_t>(weights));
     for (int i = 0; i <= options.repeat; ++i) {
       const std::vector<int64_t> ids = wide(random_ids(n, vocabulary, random));
       DECANT_RETURN_IF_ERROR(session.rewind(0));
       session.plan().set_profiling(options.profile && i > 0);
+      const double read = read_loop.rate();
       const auto begin = Clock::now();
       DECANT_RETURN_IF_ERROR(session.append(ids));
-      if (i > 0)
-        c.tokens_per_second.push_back(static_cast<double>(n) / seconds_since(begin));  // the first warms up
+      if (i == 0) continue;  // warms up
+      c.tokens_per_second.push_back(static_cast<double>(n) / seconds_since(begin));
+      c.read_bandwidths.push_back(read);
     }
     session.plan().set_profiling(false);
     report(c);
@@ -144,11 +177,11 @@ Status bench(const BenchOptions& options, const std::function<void(const BenchCa
   c.tokens = options.new_tokens;
   c.bytes_per_token =
       weights + session.state_bytes_per_position() * (options.context + options.new_tokens / 2);
-  c.read_bandwidth = read_bandwidth(engine->pool, static_cast<size_t>(weights));
   for (int i = 0; i < options.repeat; ++i) {
     DECANT_RETURN_IF_ERROR(session.rewind(0));
     DECANT_RETURN_IF_ERROR(session.append(wide(random_ids(options.context, vocabulary, random))));
     session.plan().set_profiling(options.profile);
+    c.read_bandwidths.push_back(read_loop.rate());
     const auto begin = Clock::now();
     for (int64_t t = 0; t < options.new_tokens; ++t) {
       const int64_t id[] = {static_cast<int64_t>(random() % vocabulary)};

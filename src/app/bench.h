@@ -28,15 +28,15 @@ struct BenchCase {
   int64_t tokens = 0;
   std::vector<double> tokens_per_second;  ///< one for each sample
   int64_t bytes_per_token = 0;  ///< weights and cache that a step reads; of a prompt, spread over its tokens
-  double read_bandwidth = 0;    ///< bytes/s of a read loop over the same amount, in this process, just before
+  std::vector<double>
+      read_bandwidths;  ///< for each sample: bytes/s of a read loop over as many bytes, just before
   std::string isa;
   int threads = 0;
   std::string model_sha256;
 
   double median() const;
-  double bandwidth_share() const {
-    return read_bandwidth > 0 ? median() * static_cast<double>(bytes_per_token) / read_bandwidth : 0;
-  }
+  double read_bandwidth() const;   ///< median
+  double bandwidth_share() const;  ///< median of each sample's bytes/s over the read loop's
 };
 
 /// Measures prompts and decoding of a text model with random ids. Reports each case as it is done.

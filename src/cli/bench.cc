@@ -47,7 +47,7 @@ Run add_bench(CLI::App& app, Common& common) {
       line["tokens_per_s"] = {{"median", c.median()}, {"min", *lo}, {"max", *hi}};
       line["bytes_per_token"] = c.bytes_per_token;
       line["bandwidth_share"] = c.bandwidth_share();
-      line["read_bandwidth"] = c.read_bandwidth;
+      line["read_bandwidth"] = c.read_bandwidth();
       line["isa"] = c.isa;
       line["threads"] = c.threads;
       line["model_sha256"] = c.model_sha256;
