@@ -48,7 +48,9 @@ Status Session::Buffer::reserve(size_t size) {
   void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
     return resource_error("no memory for " + std::to_string(size) + " bytes of state; lower --max-cache-len");
-  madvise(memory, size, MADV_HUGEPAGE);
+  // A cache is mostly empty, and each head's part of it starts far from the next: huge pages would make all of it
+  // resident after a few positions.
+  madvise(memory, size, MADV_NOHUGEPAGE);
   if (data) munmap(data, bytes);
   data = static_cast<std::byte*>(memory);
   bytes = size;
