@@ -184,9 +184,12 @@ constexpr int64_t kPanelFloats = (kDepth + kMaxTileRows) * 32;
 }  // namespace
 
 size_t matmul_scratch_bytes(int64_t m, int64_t n, int64_t k, int n_threads) {
-  if (m <= kStreamRows) return matmul_stream_scratch_bytes(m, n, k);
+  // Callers may pass fewer rows than they asked for.
+  const size_t stream = matmul_stream_scratch_bytes(std::min(m, kStreamRows), n, k);
+  if (m <= kStreamRows) return stream;
   const int64_t floats = packed_floats(block_rows(m, k), k) + n_threads * (kPanelFloats + 16) + 32;
-  return std::max(static_cast<size_t>(floats) * sizeof(float), pieces_scratch_bytes(m, k, n_threads));
+  return std::max(
+      {static_cast<size_t>(floats) * sizeof(float), pieces_scratch_bytes(m, k, n_threads), stream});
 }
 
 void matmul_group(const Context& ctx, int64_t m, int64_t k, const float* a, int64_t lda,
