@@ -9,13 +9,10 @@ highest logit, or one that is within the precision's margin of it (a tie that ro
 result goes to TARGET.tsv; the counts to beat are in layouts.txt.
 """
 
-import argparse
-import collections
 import json
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 
@@ -31,6 +28,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import helpers  # noqa: E402
 import keep_graphs  # noqa: E402
 import ort_reference as ort  # noqa: E402
+from scoreboard import Board, Unsupported, decant, forward, largest_difference, parser  # noqa: E402
 
 NEW_IDS = 32
 # Half precision is rounded differently by runtimes that fuse differently. Activations quantized at run time (int8 and
@@ -47,63 +45,9 @@ def tolerance(precision):
     return TOLERANCE[PRECISIONS.get(precision, "weights")]
 
 
-class Board:
-    """Collects results by case and prints them by group."""
-
-    def __init__(self, only):
-        self.only, self.rows, self.groups = only, [], collections.OrderedDict()
-
-    def wants(self, case):
-        return self.only in case
-
-    def add(self, group, case, result, detail=""):
-        detail = " ".join(str(detail).split())[:300]
-        self.rows.append((case, result, detail))
-        self.groups.setdefault(group, collections.Counter())[result] += 1
-        if result != "passed":
-            print(f"  {result}: {case}: {detail}", flush=True)
-
-    def check(self, group, case, function):
-        """Runs one case: `function` returns a detail, or raises."""
-        if not self.wants(case):
-            return
-        try:
-            self.add(group, case, "passed", function())
-        except Unsupported as e:
-            self.add(group, case, "unsupported", e)
-        except Exception as e:  # noqa: BLE001: any failure of one case is its result
-            self.add(group, case, "failed", f"{type(e).__name__}: {e}")
-
-
-class Unsupported(Exception):
-    pass
-
-
-def decant(args):
-    done = subprocess.run([str(helpers.find_binary()), *map(str, args)], capture_output=True, text=True, timeout=120)
-    if done.returncode and done.stderr.startswith("decant: unsupported"):
-        raise Unsupported(done.stderr.strip())
-    if done.returncode:
-        raise RuntimeError(f"exit {done.returncode}: {done.stderr.strip()}")
-    return done.stdout
-
-
 def compare_outputs(path, inputs, expected, limit, *extra):
     """Largest difference of all outputs of one forward run."""
-    with tempfile.TemporaryDirectory() as folder:
-        source, target = f"{folder}/in.safetensors", f"{folder}/out.safetensors"
-        safetensors.numpy.save_file({name: np.array(value, order="C") for name, value in inputs.items()}, source)
-        decant(["forward", path, "--inputs", source, "--outputs", target, *extra])
-        got = safetensors.numpy.load_file(target)
-    worst, where = 0.0, ""
-    for name, reference in expected.items():
-        if name not in got:
-            raise AssertionError(f"output {name} is missing")
-        if got[name].shape != reference.shape:
-            raise AssertionError(f"output {name} is {got[name].shape}, expected {reference.shape}")
-        difference = np.abs(got[name].astype(np.float64) - reference.astype(np.float64))
-        if reference.size and not difference.max() <= worst:
-            worst, where = float(difference.max()), name
+    worst, where = largest_difference(forward(path, inputs, *extra), expected)
     assert worst <= limit, f"{where} differs by {worst:.3g}, at most {limit:.0e} is allowed"
     return f"largest difference {worst:.2g}"
 
@@ -232,11 +176,7 @@ def forward_kept(board, root, path, precision, group):
 
 
 def compare_padded(path, inputs, expected, limit):
-    with tempfile.TemporaryDirectory() as folder:
-        source, target = f"{folder}/in.safetensors", f"{folder}/out.safetensors"
-        safetensors.numpy.save_file(inputs, source)
-        decant(["forward", path, "--inputs", source, "--outputs", target])
-        got = safetensors.numpy.load_file(target)["logits"]
+    got = forward(path, inputs)["logits"]
     got = np.where(inputs["attention_mask"][..., None] == 1, got, 0)
     worst = float(np.abs(got.astype(np.float64) - expected.astype(np.float64)).max())
     assert worst <= limit, f"logits differ by {worst:.3g}, at most {limit:.0e} is allowed"
@@ -388,48 +328,16 @@ def generate_folder(board, name, target, graphs, kind, scratch, quick):
 # Counts
 
 
-def counts(board):
-    total = collections.Counter()
-    for row in board.rows:
-        total[row[1]] += 1
-    return total
-
-
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="the kept exports in the most usual precisions")
-    parser.add_argument("--only", default="", help="cases whose name has this text; counts are not held against the file")
-    parser.add_argument("target", nargs="?", default=str(ROOT / "build/scoreboards/layouts.tsv"))
-    options = parser.parse_args()
-    board = Board(options.only)
+    options = parser("layouts", "the kept exports in the most usual precisions").parse_args()
+    board = Board("layouts", options.only)
     with tempfile.TemporaryDirectory() as folder:
         kept(board, pathlib.Path(folder), options.quick)
         if not options.quick:
             import fresh_exports
 
             fresh_exports.run(board, pathlib.Path(folder))
-
-    print(f"{'model':<12} {'layout':<28} {'passed':>7} {'failed':>7} {'unsupported':>12}")
-    for (model, layout), group in sorted(board.groups.items()):
-        print(f"{model:<12} {layout:<28} {group['passed']:>7} {group['failed']:>7} {group['unsupported']:>12}")
-    target = pathlib.Path(options.target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text("case\tresult\tdetail\n" + "".join("\t".join(row) + "\n" for row in board.rows))
-    total = counts(board)
-    print(f"layouts: {total['passed']} passed, {total['failed']} failed, {total['unsupported']} unsupported")
-    if options.only:
-        return 0
-    kept_counts = {}
-    for line in (HERE / "layouts.txt").read_text().splitlines():
-        key, _, number = line.partition(" ")
-        kept_counts[key] = int(number)
-    reached = kept_counts["quick" if options.quick else "full"]
-    if total["passed"] < reached:
-        print(f"layouts: {reached} passed before")
-        return 1
-    if total["passed"] > reached:
-        print(f"layouts: more than the {reached} in layouts.txt; raise it")
-    return 0
+    return board.finish(options)
 
 
 if __name__ == "__main__":
