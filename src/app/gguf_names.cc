@@ -21,6 +21,8 @@ constexpr Entry kLayer[] = {
     {"attn_norm", "input_layernorm"},
     {"attn_q", "self_attn.q_proj", GgufName::Rows::kQueryHeads},
     {"attn_k", "self_attn.k_proj", GgufName::Rows::kKeyHeads},
+    {"attn_q_norm", "self_attn.q_norm"},
+    {"attn_k_norm", "self_attn.k_norm"},
     {"attn_v", "self_attn.v_proj"},
     {"attn_output", "self_attn.o_proj"},
     {"ffn_norm", "post_attention_layernorm"},
@@ -43,7 +45,7 @@ bool is_number(std::string_view text) {
 
 }  // namespace
 
-std::optional<GgufName> checkpoint_name(std::string_view name) {
+std::optional<GgufName> checkpoint_name(std::string_view name, std::string_view architecture) {
   const size_t last = name.rfind('.');
   if (last == std::string_view::npos) return std::nullopt;
   const std::string_view kind = name.substr(last);
@@ -62,7 +64,7 @@ std::optional<GgufName> checkpoint_name(std::string_view name) {
   if (!entry) return std::nullopt;
   return GgufName{"model.layers." + std::string(stem.substr(0, dot)) + "." + std::string(entry->checkpoint) +
                       std::string(kind),
-                  entry->rows};
+                  architecture == "llama" ? entry->rows : GgufName::Rows::kPlain};
 }
 
 bool is_gguf_setting(std::string_view name) {

@@ -14,8 +14,8 @@ struct GgufName {
 };
 
 /// The one table between GGUF's tensor names ("blk.0.attn_q.weight") and checkpoints' names, shared by all
-/// architectures. Nothing for names it lacks.
-std::optional<GgufName> checkpoint_name(std::string_view gguf_name);
+/// architectures. Nothing for names it lacks. Rows are permuted in files of `architecture` llama only.
+std::optional<GgufName> checkpoint_name(std::string_view gguf_name, std::string_view architecture);
 
 /// Tensors that hold settings and not weights; their content is in the config already.
 bool is_gguf_setting(std::string_view gguf_name);

@@ -19,6 +19,22 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMaxSize = int64_t{1} << 31;
 
+/// What Transformers calls the models of a GGUF architecture, with and without a sliding window.
+struct Family {
+  const char *gguf, *model_type, *class_name, *windowed_type, *windowed_class;
+};
+constexpr Family kFamilies[] = {
+    {"llama", "llama", "LlamaForCausalLM", "mistral", "MistralForCausalLM"},
+    {"qwen2", "qwen2", "Qwen2ForCausalLM", nullptr, nullptr},
+    {"qwen3", "qwen3", "Qwen3ForCausalLM", nullptr, nullptr},
+};
+
+const Family* family_of(std::string_view architecture) {
+  const auto* it = std::find_if(std::begin(kFamilies), std::end(kFamilies),
+                                [&](const Family& family) { return architecture == family.gguf; });
+  return it == std::end(kFamilies) ? nullptr : it;
+}
+
 /// What the config says about sizes, as read and checked.
 struct Sizes {
   int64_t layers = 0;
@@ -229,9 +245,10 @@ Result<std::string> dump(const Json& json, const gguf::GgufFile& file) {
 
 Result<std::string> hf_config_from_gguf(const gguf::GgufFile& file) {
   DECANT_ASSIGN(const std::string_view architecture, file.get_string("general.architecture"));
-  if (architecture != "llama") {
+  const Family* const family = family_of(architecture);
+  if (!family) {
     return unsupported(file.path() + ": architecture '" + std::string(architecture.substr(0, 40)) +
-                       "' has no mapping to a config; known is llama");
+                       "' has no mapping to a config; known are llama, qwen2, qwen3");
   }
   const Source source(file, std::string(architecture));
   DECANT_ASSIGN(const uint64_t experts, file.get_u64(source.key("expert_count"), 0));
@@ -245,8 +262,10 @@ Result<std::string> hf_config_from_gguf(const gguf::GgufFile& file) {
   DECANT_ASSIGN(const Json scaling, read_rope_scaling(source, sizes, theta));
 
   Json json;
-  json["architectures"] = Json::array({window > 0 ? "MistralForCausalLM" : "LlamaForCausalLM"});
-  json["model_type"] = window > 0 ? "mistral" : "llama";
+  if (window > 0 && family->windowed_type == nullptr)
+    return source.no_support("a sliding window in the architecture '" + std::string(architecture) + "'");
+  json["architectures"] = Json::array({window > 0 ? family->windowed_class : family->class_name});
+  json["model_type"] = window > 0 ? family->windowed_type : family->model_type;
   json["hidden_size"] = sizes.hidden;
   json["intermediate_size"] = sizes.intermediate;
   json["num_hidden_layers"] = sizes.layers;

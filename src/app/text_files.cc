@@ -23,8 +23,10 @@ Result<TextFiles::Texts> TextFiles::read(const Layout& layout) {
     const std::string& path = layout.components.at(0).path;
     DECANT_ASSIGN(Source source, open_source(path));
     texts.tokenizer_json = std::move(source.tokenizer_json);
-    DECANT_ASSIGN(texts.tokenizer_config,
-                  huggingface::TokenizerConfig::parse(source.tokenizer_config_json, path));
+    if (!source.tokenizer_config_json.empty()) {  // a file without a tokenizer takes ids
+      DECANT_ASSIGN(texts.tokenizer_config,
+                    huggingface::TokenizerConfig::parse(source.tokenizer_config_json, path));
+    }
     DECANT_ASSIGN(texts.generation_config,
                   huggingface::GenerationConfig::parse(source.generation_config_json, path));
     texts.config = source.config;

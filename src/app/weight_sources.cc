@@ -121,9 +121,10 @@ class GgufWeights : public models::WeightSource {
  public:
   GgufWeights(std::shared_ptr<const gguf::GgufFile> file, int64_t heads, int64_t kv_heads)
       : file_(std::move(file)), heads_(heads), kv_heads_(kv_heads) {
+    const auto architecture = file_->get_string("general.architecture", "");
     for (const gguf::Tensor& t : file_->tensors()) {
       if (is_gguf_setting(t.name)) continue;
-      const auto name = checkpoint_name(t.name);
+      const auto name = checkpoint_name(t.name, architecture.ok() ? *architecture : "");
       entries_.emplace(name ? name->checkpoint : t.name,
                        Entry{&t, name ? name->rows : GgufName::Rows::kPlain});
     }

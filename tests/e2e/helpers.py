@@ -127,8 +127,11 @@ def tiny_model(architecture="Llama", seed=0, **config):
 
     settings = {**TINY, **config}
     made = getattr(transformers, f"{architecture}Config")(**settings)
-    made._attn_implementation = "eager"
-    return sharpen(getattr(transformers, f"{architecture}ForCausalLM")(made), seed)
+    return sharpen(transformers.AutoModelForCausalLM.from_config(made, attn_implementation="eager"), seed)
+
+
+def head_dim(config):
+    return getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
 
 
 def save_checkpoint(model, folder):

@@ -61,7 +61,7 @@ class Exported:
         self.names = [output.name for output in session.get_outputs()]
         self.inputs = {value.name for value in session.get_inputs()}
         length = capacity if cache == "static" else 0
-        shape = (batch, config.num_key_value_heads, length, config.head_dim)
+        shape = (batch, config.num_key_value_heads, length, helpers.head_dim(config))
         self.past = {name: np.zeros(shape, np.float32) for name in self.inputs if name.startswith("past_key_values.")}
         self.mask = np.zeros((batch, length), np.int64)
 
@@ -140,6 +140,19 @@ def test_shape(decant, tmp_path, shape):
 @pytest.mark.parametrize("window", [8, None])
 def test_mistral_window(decant, tmp_path, window):
     check(tiny("Mistral", sliding_window=window), tmp_path, lengths=(4, 7, 8, 9, 20))
+
+
+QWEN = {
+    "Qwen2": {"tie_word_embeddings": True},
+    "Qwen2 with a window": {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 0},
+    "Qwen3": {"head_dim": 24},
+    "Qwen3 with biases": {"head_dim": 16, "attention_bias": True, "tie_word_embeddings": True},
+}
+
+
+@pytest.mark.parametrize("name", QWEN)
+def test_qwen(decant, tmp_path, name):
+    check(tiny(name.split()[0], **QWEN[name]), tmp_path, lengths=(1, 7, 8, 9, 20))
 
 
 def test_without_a_cache(decant, tmp_path):

@@ -74,8 +74,8 @@ TEST(Architectures, UnknownModelTypeListsTheKnownOnes) {
   const auto graph = capture(testing::tiny_config("perceptron"), weights, {});
   ASSERT_FALSE(graph.ok());
   EXPECT_EQ(graph.status().code(), StatusCode::kUnsupported);
-  EXPECT_THAT(graph.status().message(), HasSubstr("supported: llama, mistral"));
-  EXPECT_THAT(model_types(), ElementsAre("llama", "mistral"));
+  EXPECT_THAT(graph.status().message(), HasSubstr("supported: llama, mistral, qwen2, qwen3"));
+  EXPECT_THAT(model_types(), ElementsAre("llama", "mistral", "qwen2", "qwen3"));
 }
 
 TEST(Architectures, ImpossibleSizesAreRefused) {
