@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/export_manifest.h"
+#include "app/output_folder.h"
 #include "app/source.h"
 #include "base/file_writer.h"
 #include "decant/version.h"
@@ -20,7 +21,6 @@ namespace fs = std::filesystem;
 constexpr const char* kModelFile = "model.onnx";
 /// The name that Transformers' loader of exports insists on.
 constexpr const char* kWeightsFile = "model.onnx.data";
-constexpr const char* kManifest = "export.json";
 
 /// The source's config with the dtype that the weights now have.
 Result<std::string> exported_config(const Source& source, DType dtype) {
@@ -31,24 +31,7 @@ Result<std::string> exported_config(const Source& source, DType dtype) {
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-Status prepare_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) return resource_error(folder.string() + ": cannot be created: " + error.message());
-  // Whatever happens next, the folder must not look like a finished export.
-  fs::remove(folder / kManifest, error);
-  if (error) return resource_error((folder / kManifest).string() + ": cannot be removed: " + error.message());
-  return ok_status();
-}
-
 }  // namespace
-
-Result<DType> parse_precision(std::string_view text) {
-  if (text == "fp32") return DType::kFloat32;
-  if (text == "fp16") return DType::kFloat16;
-  if (text == "bf16") return DType::kBFloat16;
-  return invalid_argument("precision '" + std::string(text) + "'; possible: fp32, fp16, bf16");
-}
 
 Result<models::CacheForm> parse_cache(std::string_view text) {
   if (text == "dynamic") return models::CacheForm::kDynamic;
@@ -63,16 +46,22 @@ Status export_model(const ExportOptions& options, ExportReport* report) {
   const auto config = config_view(source.config);
   auto captured = models::capture(
       *config, *source.weights,
-      {.dtype = options.precision, .cache = options.cache, .max_cache_len = options.max_cache_len});
+      {.dtype = options.precision.dtype, .cache = options.cache, .max_cache_len = options.max_cache_len});
   if (!captured.ok()) return std::move(captured).status().with_context(options.source);
   const std::unique_ptr<ir::Graph> graph = *std::move(captured);
   graph->name = "main_graph";
   const std::string manifest = export_manifest(*graph, source.config, options, kModelFile);
+  Quantized quantized;
+  if (auto packed = quantize(*graph, options.precision, options.quantization); packed.ok()) {
+    quantized = *std::move(packed);
+  } else {
+    return std::move(packed).status().with_context(options.source);
+  }
   DECANT_RETURN_IF_ERROR(onnx::lower_to_opset(*graph, options.opset));
-  DECANT_ASSIGN(const std::string config_json, exported_config(source, options.precision));
+  DECANT_ASSIGN(const std::string config_json, exported_config(source, options.precision.dtype));
 
   const fs::path folder(options.output);
-  DECANT_RETURN_IF_ERROR(prepare_folder(folder));
+  DECANT_RETURN_IF_ERROR(prepare_output(folder));
   onnx::WriteOptions write;
   write.opset = options.opset;
   write.external_data_name = kWeightsFile;
@@ -83,7 +72,7 @@ Status export_model(const ExportOptions& options, ExportReport* report) {
       {"generation_config.json", &source.generation_config_json},
       {"tokenizer.json", &source.tokenizer_json},
       {"tokenizer_config.json", &source.tokenizer_config_json},
-      {kManifest, &manifest},
+      {kManifestFile, &manifest},
   };
   std::vector<std::string> written = {kModelFile, kWeightsFile};
   for (const auto& [name, text] : texts) {
@@ -93,6 +82,7 @@ Status export_model(const ExportOptions& options, ExportReport* report) {
   }
   if (!report) return ok_status();
   report->architecture = architecture_name(source.config);
+  report->weights = report_of(quantized);
   for (std::string& name : written) {
     std::error_code error;
     const uint64_t bytes = fs::file_size(folder / name, error);

@@ -7,7 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/dtype.h"
+#include "app/precision.h"
+#include "app/quantization.h"
 #include "base/status.h"
 #include "models/decoder.h"
 
@@ -18,27 +19,29 @@ struct ExportOptions {
   std::string source;  ///< a .gguf file, or a folder with config.json and safetensors
   std::string output;  ///< folder; created when missing, files of an earlier export are replaced
   std::string format = "onnx";
-  DType precision = DType::kFloat32;
+  Precision precision;
+  QuantizationOptions quantization;  ///< where the precision packs weights
   models::CacheForm cache = models::CacheForm::kDynamic;
   std::optional<int64_t>
       max_cache_len;  ///< static cache only; absent: any length, chosen when the graph runs
   int opset = 18;
 };
 
-/// "fp32", "fp16", "bf16" / "dynamic", "static", "none". kInvalidArgument lists the spellings.
-Result<DType> parse_precision(std::string_view text);
+/// "dynamic", "static", "none". kInvalidArgument lists the spellings.
 Result<models::CacheForm> parse_cache(std::string_view text);
 
 struct ExportReport {
   std::string architecture;  ///< class name of the config, or its model_type
   std::vector<std::pair<std::string, uint64_t>>
-      files;  ///< name within the folder, bytes; in the order written
+      files;                          ///< name within the folder, bytes; in the order written
+  std::vector<PackedWeight> weights;  ///< what the precision packed
 };
 
 /// Writes the folder: model.onnx and model.onnx.data, config.json, generation_config.json, tokenizer.json and
 /// tokenizer_config.json where the source has them, and export.json, in the layout of Transformers'
 /// exporters. Each file appears complete or not at all, export.json last: a folder without it is an
-/// unfinished export. Weights are converted while they are written, one block of rows at a time.
+/// unfinished export. Weights are converted, or rounded to few bits, while they are written, one block of
+/// rows at a time.
 Status export_model(const ExportOptions& options, ExportReport* report = nullptr);
 
 }  // namespace decant::app

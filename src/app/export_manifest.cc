@@ -110,6 +110,7 @@ std::string architecture_name(const huggingface::ModelConfig& config) {
 std::string export_manifest(const ir::Graph& graph, const huggingface::ModelConfig& config,
                             const ExportOptions& options, const std::string& model_file) {
   Json own{{"version", version()}, {"cache", cache_name(options.cache)}};
+  if (options.precision.packs()) own["precision"] = options.precision.name;
   own["max_cache_len"] = options.max_cache_len ? Json(*options.max_cache_len) : Json(nullptr);
   own["states"] = describe_states(graph);
   Json metadata{
@@ -123,7 +124,7 @@ std::string export_manifest(const ir::Graph& graph, const huggingface::ModelConf
                              {"ort_fusions", nullptr},
                              {"prefer_deferred_runtime_asserts_over_guards", false},
                              {"strict", false}}},
-      {"export_dtype", std::string(to_string(options.precision))},
+      {"export_dtype", std::string(to_string(options.precision.dtype))},
       {"export_device", "cpu"},
       {"kwargs", describe_inputs(graph)},
       {"in_spec", spec_text(call_spec(name_tree(graph.inputs())))},

@@ -77,6 +77,9 @@ class CastRows : public RowSource {
     }
     return ok_status();
   }
+  const PackedConstant* packed() const override {
+    return dtype_ == DType::kFloat64 ? nullptr : base_->packed();
+  }
 
  private:
   ConstantPtr base_;
@@ -119,6 +122,7 @@ class TransposedRows : public RowSource {
     return ok_status();
   }
   const PackedConstant* packed() const override { return base_->packed() ? &packed_ : nullptr; }
+  const ConstantPtr& base() const { return base_; }
 
  private:
   ConstantPtr base_;
@@ -143,6 +147,10 @@ ConstantPtr Constant::from_tensor(const Tensor& tensor) {
 
 ConstantPtr Constant::from_rows(DType dtype, std::vector<int64_t> dims,
                                 std::shared_ptr<const RowSource> source) {
+  if (const auto* outer = dynamic_cast<const TransposedRows*>(source.get())) {
+    const auto* inner = dynamic_cast<const TransposedRows*>(outer->base()->source_.get());
+    if (inner) return inner->base();
+  }
   auto c = std::shared_ptr<Constant>(new Constant());
   c->dtype_ = dtype;
   c->elements_ = 1;

@@ -46,7 +46,7 @@ class PackedRows : public RowSource {
 };
 
 std::span<const std::byte> span_of(const ConstantPtr& c) {
-  if (!c) return {};
+  if (!c || !c->in_memory()) return {};
   return {c->tensor().data_as<std::byte>(), c->tensor().bytes()};
 }
 
@@ -60,6 +60,7 @@ std::unique_ptr<LowBitRows> low_bit_weights(const Constant& matrix, bool columns
   const PackedConstant* packed = matrix.packed();
   if (!packed || matrix.dims().size() != 2 || matrix.elements() == 0) return nullptr;
   if (packed->rows) return packed->rows(columns);
+  if (!packed->codes->in_memory()) return nullptr;
   // Blocks that run on over the ends of rows have no rows to give.
   if (packed->layout.columns != matrix.dims()[1]) return nullptr;
   return low_bit_rows(packed->layout, packed->bytes(), columns);

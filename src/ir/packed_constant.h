@@ -12,17 +12,17 @@
 
 namespace decant::ir {
 
-/// A constant whose elements stay packed where they are stored: a layout, and the (dense, in-memory)
-/// constants that hold its codes, scales, zero points and group indices; the last two may be null. Readers of
-/// elements get them decoded, a range of rows at a time; kernels that know the layout take the codes as they
-/// are (Constant::packed).
+/// A constant whose elements stay packed where they are stored: a layout, and the constants that hold its
+/// codes, scales, zero points and group indices; the last two may be null. They are dense and in memory, or
+/// computed when read (ir/quantized_constant.h). Readers of elements get them decoded, a range of rows at a
+/// time; kernels that know the layout take the codes as they are (Constant::packed).
 struct PackedConstant {
   PackedLayout layout;
   ConstantPtr codes, scales, zeros, groups;
   /// In place of all that, for weights that are packed in another way or lie across: see low_bit_weights.
   std::function<std::unique_ptr<LowBitRows>(bool columns)> rows;
 
-  PackedBytes bytes() const;
+  PackedBytes bytes() const;  ///< precondition: in memory
 };
 
 /// The rows of a matrix, or with `columns` its columns, as the codes that they are decoded from; null when it

@@ -317,6 +317,8 @@ class ModelWriter {
         return unsupported(fmt::format("{} needs opset {}, the model is written for {}", node.describe(),
                                        needed, options_.opset));
       }
+    } else if (node.domain() == "decant") {
+      return unsupported(node.describe() + " has no operator in ONNX");
     } else {
       domains_.emplace(node.domain(), 1);
     }

@@ -11,6 +11,7 @@
 #include "formats/onnx/lower/lower.h"
 #include "formats/onnx/reader.h"
 #include "ir/op.h"
+#include "ir/quantized_constant.h"
 
 namespace decant::onnx {
 namespace {
@@ -196,6 +197,70 @@ TEST(OnnxLowering, TensorScatterAndActivations) {
               g.add_node(op, {g.add_input("x", DType::kFloat32, shape_of(update))}, 1, "act")->output(0));
         },
         {update}, 18);
+  }
+}
+
+/// Ids to logits through a table that is also the head; weights of few bits, rows of 40 in blocks of 32.
+void build_tied(ir::Graph& g, const ir::Quantization& how) {
+  const auto rounded = [&](int64_t rows, float start) {
+    return ir::quantized_constant(floats({rows, 40}, start, 0.1f), how, "w", nullptr).constant;
+  };
+  ir::Value* ids = g.add_input("ids", DType::kInt64, ir::Shape{ir::Dim(2)});
+  ir::Value* table = g.add_constant("table", rounded(50, -1));
+  ir::Value* x = g.add_node("Gather", {table, ids}, 1, "embed")->output(0);
+  x = g.add_node("MatMul", {x, g.add_constant("w", ir::transpose_constant(rounded(40, -0.5f)))}, 1, "mix")
+          ->output(0);
+  ir::Value* head = g.add_node("Transpose", {table}, 1, "turn")->output(0);
+  ir::Value* y = g.add_node("MatMul", {x, head}, 1, "head")->output(0);
+  y->name = "logits";
+  g.add_output(y);
+}
+
+TEST_F(OnnxWriter, PackedWeightsAreWrittenPackedAndOnce) {
+  const std::vector<ir::Tensor> inputs = {ir::Tensor::vector(std::vector<int64_t>{3, 49})};
+  for (const int bits : {4, 8}) {
+    for (const bool zeros : {false, true}) {
+      const ir::Quantization how{bits, 32, zeros};
+      ir::Graph plain, lowered;
+      build_tied(plain, how);
+      build_tied(lowered, how);
+      ASSERT_TRUE(ir::infer_types(plain).ok());
+      ASSERT_TRUE(ir::infer_types(lowered).ok());
+      ASSERT_TRUE(lower_packed_weights(lowered, 4).ok());
+      ASSERT_TRUE(lower_to_opset(lowered, 18).ok());
+      WriteOptions options;
+      options.external_data_name = "packed.data";
+      const Status written = write_model(lowered, path(), options);
+      ASSERT_TRUE(written.ok()) << written.to_string();
+      // 50 and 40 rows of two blocks; the few zero points stand in the model itself.
+      EXPECT_LT(std::filesystem::file_size(path("packed.data")) + std::filesystem::file_size(path()),
+                90u * 2 * static_cast<size_t>(4 * bits + 4) + 4096u * 2);
+      auto back = read_model(path());
+      ASSERT_TRUE(back.ok()) << back.status().to_string();
+      ASSERT_TRUE(ir::infer_types(**back).ok());
+      auto a = ir::evaluate_graph(plain, inputs), b = ir::evaluate_graph(**back, inputs);
+      ASSERT_TRUE(a.ok()) << a.status().to_string();
+      ASSERT_TRUE(b.ok()) << b.status().to_string();
+      ASSERT_EQ((*a)[0].dims(), (*b)[0].dims());
+      for (int64_t i = 0; i < (*a)[0].elements(); ++i)
+        ASSERT_NEAR((*a)[0].double_at(i), (*b)[0].double_at(i), 1e-4) << i;
+    }
+  }
+}
+
+TEST(OnnxLowering, FusedMatMul) {
+  const ir::Tensor x = floats({2, 3, 8}, -1, 0.2f)->tensor();
+  for (const int64_t across : {0, 1}) {
+    check_lowering(
+        [&](ir::Graph& g) {
+          ir::Value* in = g.add_input("x", DType::kFloat32, shape_of(x));
+          ir::Node* n = g.add_node("FusedMatMul", {in, g.add_constant("w", floats({8, 8}, 1, 0.1f))}, 1,
+                                   "product", "com.microsoft");
+          n->attributes["transB"] = across;
+          n->attributes["alpha"] = 0.5f;
+          g.add_output(n->output(0));
+        },
+        {x}, 18);
   }
 }
 

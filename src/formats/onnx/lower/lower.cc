@@ -38,6 +38,13 @@ Status lower_scope(ir::Graph& graph, int opset) {
         DECANT_RETURN_IF_ERROR(lower_scope(**sub, opset));
       }
     }
+    if (node->domain() == "com.microsoft" && node->op() == "FusedMatMul") {
+      lowering.begin(*node);
+      DECANT_RETURN_IF_ERROR(lower_fused_matmul(lowering, *node));
+      DECANT_RETURN_IF_ERROR(Status(lowering.status()).with_context(node->describe()));
+      graph.remove_node(node);
+      continue;
+    }
     if (!node->domain().empty() || needed_opset(*node) <= opset) continue;
     if (node->op().starts_with("Reduce")) {
       DECANT_RETURN_IF_ERROR(lower_reduce(lowering, *node));

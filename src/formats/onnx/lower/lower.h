@@ -14,4 +14,11 @@ namespace decant::onnx {
 /// and what has no counterpart). The graph is then partly rewritten and of no more use.
 Status lower_to_opset(ir::Graph& graph, int opset);
 
+/// Rewrites, in place, products with packed weights (MatMul, FusedMatMul) as com.microsoft MatMulNBits and
+/// look-ups in packed tables (Gather) as GatherBlockQuantized, sub-graphs included. A table that is also a
+/// head is stored once. Packed weights that have no such form (ir::row_blocks) stay: the writer decodes them.
+/// `accuracy_level` goes to every MatMulNBits when it is above 0: 4 lets ONNX Runtime round activations to 8
+/// bits. Call before lower_to_opset; the graph must be typed.
+Status lower_packed_weights(ir::Graph& graph, int accuracy_level);
+
 }  // namespace decant::onnx

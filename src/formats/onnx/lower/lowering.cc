@@ -24,6 +24,16 @@ ir::Value* Lowering::emit(std::string op, std::vector<ir::Value*> inputs, Attrib
   return emit_node(std::move(op), std::move(inputs), 1, std::move(attributes))->output(0);
 }
 
+ir::Value* Lowering::emit_vendor(std::string op, std::vector<ir::Value*> inputs, Attributes attributes,
+                                 DType dtype, std::optional<ir::Shape> shape) {
+  std::string name = graph_.unique_name(fmt::format("{}/{}", prefix_, op));
+  ir::Node* node = graph_.add_node(std::move(op), std::move(inputs), 1, std::move(name), "com.microsoft");
+  for (auto& [key, value] : attributes) node->attributes[key] = std::move(value);
+  node->output(0)->dtype = dtype;
+  node->output(0)->shape = std::move(shape);
+  return node->output(0);
+}
+
 ir::Value* Lowering::ints(std::vector<int64_t> values) {
   std::string key = "ints";
   for (const int64_t v : values) key += fmt::format(" {}", v);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +28,9 @@ class Lowering {
   ir::Value* emit(std::string op, std::vector<ir::Value*> inputs, Attributes attributes = {});
   ir::Node* emit_node(std::string op, std::vector<ir::Value*> inputs, size_t outputs,
                       Attributes attributes = {});
+  /// A node of com.microsoft, whose operators inference does not know.
+  ir::Value* emit_vendor(std::string op, std::vector<ir::Value*> inputs, Attributes attributes, DType dtype,
+                         std::optional<ir::Shape> shape);
   ir::Value* ints(std::vector<int64_t> values);
   ir::Value* int_scalar(int64_t value);
   /// A rank-0 float constant.
@@ -59,6 +63,8 @@ Status lower_tensor_scatter(Lowering& l, ir::Node& node);
 Status lower_swish(Lowering& l, ir::Node& node);
 Status lower_swiglu(Lowering& l, ir::Node& node);
 Status lower_gelu(Lowering& l, ir::Node& node);
+/// com.microsoft: a Transpose (or none), a MatMul, and a Mul where alpha is not 1.
+Status lower_fused_matmul(Lowering& l, ir::Node& node);
 /// Reduce* before opset 18: the axes become an attribute; the node stays.
 Status lower_reduce(Lowering& l, ir::Node& node);
 /// Split before opset 18: num_outputs goes away; the node stays.
