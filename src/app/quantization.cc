@@ -11,7 +11,8 @@ namespace decant::app {
 
 Result<Quantized> quantize(ir::Graph& graph, const Precision& precision, const QuantizationOptions& options) {
   if (!precision.packs()) {
-    if (options.bits_per_weight) return invalid_argument("precision " + precision.name + " packs no weights");
+    if (options.bits_per_weight || options.accuracy_level > 0)
+      return invalid_argument("precision " + precision.name + " packs no weights");
     return Quantized();
   }
   passes::WeightQuantization how;

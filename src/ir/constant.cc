@@ -147,10 +147,6 @@ ConstantPtr Constant::from_tensor(const Tensor& tensor) {
 
 ConstantPtr Constant::from_rows(DType dtype, std::vector<int64_t> dims,
                                 std::shared_ptr<const RowSource> source) {
-  if (const auto* outer = dynamic_cast<const TransposedRows*>(source.get())) {
-    const auto* inner = dynamic_cast<const TransposedRows*>(outer->base()->source_.get());
-    if (inner) return inner->base();
-  }
   auto c = std::shared_ptr<Constant>(new Constant());
   c->dtype_ = dtype;
   c->elements_ = 1;
@@ -196,6 +192,7 @@ ConstantPtr cast_constant(ConstantPtr constant, DType dtype) {
 }
 
 ConstantPtr transpose_constant(ConstantPtr matrix) {
+  if (const auto* across = dynamic_cast<const TransposedRows*>(matrix->row_source())) return across->base();
   const std::vector<int64_t> dims = {matrix->dims()[1], matrix->dims()[0]};
   const DType dtype = matrix->dtype();
   return Constant::from_rows(dtype, dims, std::make_shared<TransposedRows>(std::move(matrix)));

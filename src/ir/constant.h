@@ -48,6 +48,8 @@ class Constant {
 
   /// The elements in memory without copying; empty dtype when they must be computed (see materialize).
   bool in_memory() const { return source_ == nullptr; }
+  /// What computes the rows; null when they are in memory.
+  const RowSource* row_source() const { return source_.get(); }
   /// Precondition: in_memory().
   Tensor tensor() const;
   /// The elements, computed into new memory where needed.
@@ -70,7 +72,7 @@ class Constant {
 using ConstantPtr = std::shared_ptr<const Constant>;
 
 /// The same values in another dtype / with the two axes of a matrix exchanged; computed when read, nothing is
-/// copied. No-ops return the argument.
+/// copied. No-ops return the argument, and a transpose of a transpose the matrix that was transposed first.
 ConstantPtr cast_constant(ConstantPtr constant, DType dtype);
 ConstantPtr transpose_constant(ConstantPtr matrix);
 

@@ -109,23 +109,14 @@ Result<Value*> lift(Graph& graph, Node& concat) {
 }  // namespace
 
 Result<bool> lift_grouped_matmul(Graph& graph) {
-  bool changed = false;
-  const size_t count = graph.nodes().size();
-  for (size_t i = 0; i < count; ++i) {
-    Node* node = graph.nodes()[i].get();
-    if (!node || !node->output(0)) continue;
+  bool lifted = false;
+  return rewrite(graph, [&](Node& node) -> Result<Value*> {
     // How many rows come next to each other is known behind a lifted product only, and the next one needs it.
-    if (changed) DECANT_RETURN_IF_ERROR(ir::infer_node(graph, *node));
-    DECANT_ASSIGN(Value * value, lift(graph, *node));
-    if (!value) continue;
-    replace(graph, node->output(0), value);
-    changed = true;
-  }
-  if (changed) {
-    graph.remove_dead();
-    DECANT_RETURN_IF_ERROR(graph.sort());
-  }
-  return changed;
+    if (lifted) DECANT_RETURN_IF_ERROR(ir::infer_node(graph, node));
+    DECANT_ASSIGN(Value * value, lift(graph, node));
+    lifted = lifted || value;
+    return value;
+  });
 }
 
 }  // namespace decant::passes

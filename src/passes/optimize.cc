@@ -38,19 +38,18 @@ Status clean(ir::Graph& graph) {
 
 using Pass = Result<bool> (*)(ir::Graph&);
 
-/// Branches and bodies that stay are lifted like the graph around them.
-Status lift_inside(ir::Graph& graph, int depth) {
+/// Lifts patterns of a graph, and then of its branches and bodies.
+Status lift_scope(ir::Graph& graph, int depth) {
   if (depth > 64) return invalid_model("sub-graphs nested over 64 deep");
+  for (Pass pass : {&gather_rows, &split_gemm, &lift_tensor_scatter, &lift_norms, &lift_gelu, &lift_swiglu,
+                    &lift_rotary, &lift_attention, &fold_weight_transpose, &fold_batch_norm}) {
+    DECANT_RETURN_IF_ERROR(pass(graph).status());
+  }
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     if (!graph.nodes()[i]) continue;
     for (auto& [key, attribute] : graph.nodes()[i]->attributes) {
       auto* sub = std::get_if<std::shared_ptr<ir::Graph>>(&attribute);
-      if (!sub || !*sub) continue;
-      for (Pass pass : {&gather_rows, &split_gemm, &lift_norms, &lift_gelu, &lift_swiglu, &lift_rotary,
-                        &lift_attention, &fold_weight_transpose, &fold_batch_norm}) {
-        DECANT_RETURN_IF_ERROR(pass(**sub).status());
-      }
-      DECANT_RETURN_IF_ERROR(lift_inside(**sub, depth + 1));
+      if (sub && *sub) DECANT_RETURN_IF_ERROR(lift_scope(**sub, depth + 1));
     }
   }
   return ok_status();
@@ -63,11 +62,8 @@ Status lift(ir::Graph& graph, std::initializer_list<Pass> more) {
   // Before small stacks of matrices fold into their parts.
   DECANT_RETURN_IF_ERROR(lift_grouped_matmul(graph).status());
   DECANT_RETURN_IF_ERROR(clean(graph));
-  for (Pass pass : {&detect_states, &gather_rows, &split_gemm, &lift_tensor_scatter, &lift_norms, &lift_gelu,
-                    &lift_swiglu, &lift_rotary, &lift_attention, &fold_weight_transpose, &fold_batch_norm}) {
-    DECANT_RETURN_IF_ERROR(pass(graph).status());
-  }
-  DECANT_RETURN_IF_ERROR(lift_inside(graph, 0));
+  DECANT_RETURN_IF_ERROR(detect_states(graph).status());
+  DECANT_RETURN_IF_ERROR(lift_scope(graph, 0));
   for (Pass pass : more) DECANT_RETURN_IF_ERROR(pass(graph).status());
   return clean(graph);
 }

@@ -9,6 +9,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 
 import numpy as np
 import safetensors.numpy
@@ -65,13 +66,31 @@ def run_decant(args, stdin=None, timeout=900, check=True, env=None, address_spac
     return result
 
 
-def forward(model, inputs, *extra):
-    """`decant forward`: named numpy arrays in, the graph's named outputs back."""
+def forward(model, inputs, *extra, run=None):
+    """`decant forward`: named numpy arrays in, the graph's named outputs back. `run` takes the arguments instead of
+    run_decant."""
     with tempfile.TemporaryDirectory() as folder:
         source, target = f"{folder}/in.safetensors", f"{folder}/out.safetensors"
         safetensors.numpy.save_file({name: np.array(value, order="C") for name, value in inputs.items()}, source)
-        run_decant(["forward", model, "--inputs", source, "--outputs", target, *extra])
+        (run or run_decant)(["forward", model, "--inputs", source, "--outputs", target, *extra])
         return safetensors.numpy.load_file(target)
+
+
+def killed_export(arguments, scratch):
+    """The folder of an export that was killed after its first file appeared; nothing in it looks finished."""
+    for attempt in range(5):
+        folder = pathlib.Path(scratch, f"killed{attempt}")
+        command = [str(find_binary()), "export", *map(str, arguments), "-o", str(folder)]
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+            while process.poll() is None and not (folder.exists() and any(folder.iterdir())):
+                time.sleep(0.001)
+            time.sleep(0.02 * attempt)
+            process.kill()
+        names = os.listdir(folder) if folder.exists() else []
+        if process.returncode == -9 and names:
+            assert not [name for name in names if name.endswith((".onnx", ".data")) or name == "export.json"]
+            return folder
+    raise AssertionError("the export finished before it could be killed, five times")
 
 
 def generate_ids(model, ids, count, *extra):

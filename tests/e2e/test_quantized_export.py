@@ -1,13 +1,9 @@
 """Exports with weights of few bits: what ONNX Runtime and decant make of them, and what is on disk.
 
-The oracle of an export's numbers is a float graph with the same weights: every MatMulNBits becomes a MatMul with the
-decoded matrix, every GatherBlockQuantized a Gather from the decoded table, in numpy.
+The oracle of an export's numbers is a float graph with the same weights (float_weights.py).
 """
 
 import os
-import shutil
-import subprocess
-import time
 
 import numpy as np
 import onnx
@@ -16,7 +12,7 @@ import pytest
 import torch
 
 import helpers
-from onnx import helper, numpy_helper
+from float_weights import decoded
 
 MEGABYTE = 1 << 20
 TIED = {"tie_word_embeddings": True}
@@ -40,56 +36,6 @@ def export(source, folder, precision, *args, cache="none"):
     run = helpers.run_decant(["export", source, "-o", folder, *options])
     *weights, summary = run.json_lines()
     return {line["weight"]: line for line in weights}, summary
-
-
-def unpack(data, bits, count):
-    data = np.asarray(data).reshape(len(data), -1)
-    if bits == 4:
-        data = np.stack([data & 15, data >> 4], axis=-1).reshape(len(data), -1)
-    return data[:, :count].astype(np.float64)
-
-
-def decoded(constants, inputs, bits, block):
-    """[rows, blocks * block] of what codes, scales and zero points say."""
-    codes, scales, *zeros = [constants[name] for name in inputs]
-    scales = scales.reshape(len(codes), -1, 1).astype(np.float64)
-    blocks = scales.shape[1]
-    zero = np.full(scales.shape, 2.0 ** (bits - 1))
-    if zeros:
-        zero = unpack(zeros[0], bits, blocks) if zeros[0].dtype == np.uint8 else zeros[0]
-    values = unpack(codes, bits, blocks * block).reshape(len(codes), blocks, block)
-    return ((values - np.reshape(zero, scales.shape)) * scales).reshape(len(codes), -1)
-
-
-def float_graph(folder):
-    """The export with decoded matrices, as bytes; and the decoded [rows, columns] by the codes' names."""
-    graph_model = onnx.load(str(folder / "model.onnx"))
-    graph = graph_model.graph
-    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
-    reshapes = {node.output[0]: node for node in graph.node if node.op_type == "Reshape"}
-    matrices, nodes = {}, []
-    for node in graph.node:
-        attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-        if node.op_type == "MatMulNBits":
-            w = decoded(constants, node.input[1:], attributes["bits"], attributes["block_size"])[:, :attributes["K"]]
-            matrices[node.input[1]] = w
-            dense = numpy_helper.from_array(w.T.astype(constants[node.input[2]].dtype), node.input[1] + "_dense")
-            node = helper.make_node("MatMul", [node.input[0], dense.name], list(node.output))
-        elif node.op_type == "GatherBlockQuantized":
-            codes = reshapes[node.input[0]].input[0] if node.input[0] in reshapes else node.input[0]
-            w = decoded(constants, [codes, *node.input[2:]], attributes["bits"], attributes["block_size"])
-            matrices[codes] = w
-            dense = numpy_helper.from_array(w.astype(constants[node.input[2]].dtype), node.output[0] + "_table")
-            node = helper.make_node("Gather", [dense.name, node.input[1]], list(node.output))
-        else:
-            nodes.append(node)
-            continue
-        if dense.name not in {tensor.name for tensor in graph.initializer}:
-            graph.initializer.append(dense)
-        nodes.append(node)
-    del graph.node[:]
-    graph.node.extend(nodes)
-    return graph_model.SerializeToString(), matrices
 
 
 def session(model):
@@ -127,8 +73,8 @@ def test_runtimes_agree(decant, model, tmp_path, precision, args):
     # Half precision rounds activations wherever a runtime stores them.
     bound = 2e-2 if half else 1e-3
     close(helpers.forward(tmp_path / "out", inputs, "--mode", "exact")["logits"], logits, bound)
-    dense, matrices = float_graph(tmp_path / "out")
-    close(session(dense).run(["logits"], inputs)[0], logits, bound)
+    dense, matrices = decoded(onnx.load(str(path)))
+    close(session(dense.SerializeToString()).run(["logits"], inputs)[0], logits, bound)
 
     # What is reported is what the codes lost, and it is little.
     parameters = {name: p.detach().double().numpy() for name, p in eager.named_parameters()}
@@ -185,6 +131,7 @@ def test_a_weight_that_is_no_number(decant, tmp_path, value):
 def test_wrong_options(decant, model, tmp_path):
     for args, code in [(["--precision", "q3"], 2), (["--precision", "q4", "--block-size", "48"], 2),
                        (["--precision", "int8"], 1), (["--precision", "fp32", "--bits-per-weight", "5"], 1),
+                       (["--precision", "fp32", "--accuracy-level", "4"], 1),
                        (["--precision", "q4", "--bits-per-weight", "4.2"], 1)]:
         run = helpers.run_decant(["export", model[1], "-o", tmp_path / "out", *args], check=False)
         assert run.returncode == code, run.stderr
@@ -215,17 +162,4 @@ def test_memory_of_an_export(decant, smollm2_gguf, tmp_path, precision):
 
 
 def test_a_killed_export_leaves_no_whole_looking_file(decant, smollm2_gguf, tmp_path):
-    for attempt in range(4):
-        folder = tmp_path / f"out{attempt}"
-        command = [decant, "export", smollm2_gguf, "-o", folder, "--precision", "q8", "--block-size", "16"]
-        with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
-            while process.poll() is None and not (folder.exists() and any(folder.iterdir())):
-                time.sleep(0.001)
-            time.sleep(0.02 * attempt)
-            process.kill()
-        if process.returncode == -9:
-            names = os.listdir(folder) if folder.exists() else []
-            assert not [name for name in names if name.endswith((".onnx", ".data")) or name == "export.json"]
-            return
-        shutil.rmtree(folder, ignore_errors=True)
-    pytest.skip("the export always finished before it could be killed")
+    helpers.killed_export([smollm2_gguf, "--precision", "q8", "--block-size", "16"], tmp_path)

@@ -4,8 +4,6 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
-import time
 
 import helpers
 import pytest
@@ -37,22 +35,17 @@ def test_generate_needs_the_weights_and_the_cache(smollm2_static):
         assert abs(run.json()["peak_rss_bytes"] - run.peak_rss_bytes) < 16 * MEGABYTE
 
 
+def test_an_empty_cache_is_not_resident(smollm2_gguf):
+    """The default capacity is the model's own, thousands of positions; memory follows those that are filled."""
+    args = ["generate", smollm2_gguf, "--ids", "504,3575,282", "--max-new-tokens", "4", "--ignore-eos", "--json"]
+    small = helpers.run_decant([*args, "--max-cache-len", "64"]).peak_rss_bytes
+    assert helpers.run_decant(args).peak_rss_bytes < small + 16 * MEGABYTE
+
+
 def test_killed_export_leaves_no_whole_looking_file(decant, smollm2_gguf, tmp_path):
-    for attempt in range(5):
-        folder = tmp_path / f"out{attempt}"
-        command = [decant, "export", smollm2_gguf, "-o", folder, "--cache", "static"]
-        with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
-            while process.poll() is None and not (folder.exists() and any(folder.iterdir())):
-                time.sleep(0.001)
-            time.sleep(0.02 * attempt)
-            process.kill()
-        if process.returncode == -9:
-            names = os.listdir(folder) if folder.exists() else []
-            assert not [name for name in names if name.endswith((".onnx", ".data")) or name == "export.json"]
-            # What is left is in nobody's way: the same command completes the folder.
-            helpers.run_decant(["export", smollm2_gguf, "-o", folder, "--cache", "static"])
-            assert {"export.json", "config.json", "tokenizer.json"} <= set(os.listdir(folder))
-            shutil.rmtree(folder)
-            return
-        shutil.rmtree(folder, ignore_errors=True)
-    pytest.skip("the export always finished before it could be killed")
+    arguments = [smollm2_gguf, "--cache", "static"]
+    folder = helpers.killed_export(arguments, tmp_path)
+    # What is left is in nobody's way: the same command completes the folder.
+    helpers.run_decant(["export", *arguments, "-o", folder])
+    assert {"export.json", "config.json", "tokenizer.json"} <= set(os.listdir(folder))
+    shutil.rmtree(folder)

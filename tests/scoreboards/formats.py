@@ -24,7 +24,8 @@ import architecture_exports
 import ort_reference as ort
 from architecture_cases import CASES
 from scoreboard import Board, decant, forward, helpers, largest_difference, parser
-from weight_encodings import ENCODINGS, HALF, INT8, decoded
+from float_weights import decoded
+from weight_encodings import ENCODINGS, HALF, INT8
 
 MODELS = ("llama", "qwen3", "gemma3")
 EXACT, FAST, ACTIVATIONS = 1e-4, 1e-1, 5e-2
@@ -50,7 +51,9 @@ def tiny(board, folder, scratch):
             reference = path
             if encoding in ENCODINGS:
                 reference = scratch / "decoded.onnx"
-                onnx.save(decoded(model), reference)
+                onnx.save(decoded(model)[0], reference)
+            else:
+                assert any(node.op_type == "MatMulInteger" for node in model.graph.node), "nothing is packed"
             graph = ort.Graph(reference)
             return [graph.run(inputs) for inputs in inputs_of(folder)]
 

@@ -4,7 +4,6 @@ import copy
 import warnings
 
 import helpers
-import numpy as np
 import safetensors.numpy
 
 DECODERS = {

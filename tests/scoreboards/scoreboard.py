@@ -10,10 +10,8 @@ import collections
 import pathlib
 import subprocess
 import sys
-import tempfile
 
 import numpy as np
-import safetensors.numpy
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -108,11 +106,7 @@ def decant(args):
 
 def forward(path, inputs, *extra):
     """The outputs, by name, of one `decant forward`."""
-    with tempfile.TemporaryDirectory() as folder:
-        source, target = f"{folder}/in.safetensors", f"{folder}/out.safetensors"
-        safetensors.numpy.save_file({name: np.array(value, order="C") for name, value in inputs.items()}, source)
-        decant(["forward", path, "--inputs", source, "--outputs", target, *extra])
-        return safetensors.numpy.load_file(target)
+    return helpers.forward(path, inputs, *extra, run=decant)
 
 
 def largest_difference(got, expected):

@@ -1,11 +1,10 @@
-"""Encodings of weights that exports on the Hub have: graph in, quantized graph out; and back to floats, as an oracle."""
+"""Encodings of weights that exports on the Hub have: graph in, quantized graph out."""
 
 import pathlib
 import tempfile
 
 import numpy as np
 import onnx
-import onnx.reference
 from onnx import TensorProto, helper, numpy_helper
 
 
@@ -139,65 +138,3 @@ INT8 = {
     "int8-7bit": dynamic(reduce_range=True),
 }
 HALF = {"f16": half(), "q4-f16": half(ENCODINGS["q4"])}
-
-# The values of 4-bit codes, as bitsandbytes defines them.
-FP4 = np.array([0, 0.0625, 8, 12, 4, 6, 2, 3], np.float64) / 12
-NF4 = np.array([
-    -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334,
-    -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
-    0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0], np.float64)
-
-
-def unpack(codes, bits):
-    """Numbers of `bits` bits, the lowest of a byte first, along the last axis."""
-    parts = [(codes >> shift) & ((1 << bits) - 1) for shift in range(0, 8, bits)]
-    return np.stack(parts, axis=-1).reshape(*codes.shape[:-1], -1).astype(np.float64)
-
-
-def of_nbits(attributes, codes, scales, zeros=None):
-    """[K, N] of a MatMulNBits node."""
-    n, k, block, bits = (attributes[name] for name in ("N", "K", "block_size", "bits"))
-    blocks = -(-k // block)
-    numbers = unpack(codes.reshape(n, blocks, -1), bits)[..., :block]
-    middle = np.full((n, blocks), 2.0 ** (bits - 1))
-    if zeros is not None:
-        middle = unpack(zeros.reshape(n, -1), bits)[:, :blocks] if zeros.dtype == np.uint8 else zeros.reshape(n, blocks)
-    weights = (numbers - middle[..., None]) * scales.reshape(n, blocks)[..., None].astype(np.float64)
-    return weights.reshape(n, -1)[:, :k].T
-
-
-def of_bnb4(attributes, codes, largest):
-    """[K, N] of a MatMulBnb4 node: the higher half of a byte first."""
-    n, k, block = (attributes[name] for name in ("N", "K", "block_size"))
-    table = np.concatenate([FP4, -FP4]) if attributes["quant_type"] == 0 else NF4
-    numbers = np.stack([codes >> 4, codes & 15], axis=-1).reshape(-1)[:n * k]
-    scales = np.repeat(largest, block)[:n * k]
-    return (table[numbers] * scales).reshape(n, k).T
-
-
-def decoded(model):
-    """The same graph on float weights."""
-    model = onnx.ModelProto.FromString(model.SerializeToString())
-    stored = {tensor.name: tensor for tensor in model.graph.initializer}
-    for node in list(model.graph.node):
-        constants = [numpy_helper.to_array(stored[name]) if name in stored else None for name in node.input]
-        attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-        if node.op_type in ("MatMulNBits", "MatMulBnb4"):
-            make = of_nbits if node.op_type == "MatMulNBits" else of_bnb4
-            weights = make(attributes, *[c for c in constants[1:4] if c is not None])
-            name = node.output[0] + ".weights"
-            model.graph.initializer.append(numpy_helper.from_array(weights.astype(np.float32), name))
-            node.CopyFrom(helper.make_node("MatMul", [node.input[0], name], list(node.output)))
-        elif node.op_type == "DequantizeLinear" and all(name in stored for name in node.input):
-            value = dequantized(model, node, [stored[name] for name in node.input])
-            model.graph.initializer.append(numpy_helper.from_array(value, node.output[0]))
-            model.graph.node.remove(node)
-    return model
-
-
-def dequantized(model, node, constants):
-    """What a DequantizeLinear of constants gives, by ONNX's reference evaluator."""
-    output = helper.make_tensor_value_info(node.output[0], TensorProto.FLOAT, None)
-    graph = helper.make_graph([node], "dequantize", [], [output], constants)
-    alone = helper.make_model(graph, opset_imports=model.opset_import, ir_version=10)
-    return onnx.reference.ReferenceEvaluator(alone).run(None, {})[0].astype(np.float32)
